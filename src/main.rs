@@ -1,0 +1,2 @@
+//! mlxcel.
+fn main() {}
