@@ -1,0 +1,167 @@
+//! The command line: clap types only.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs MLX language models and operates on their weights while they load.
+#[derive(Debug, Parser)]
+#[command(name = "mlxcel", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Plan, check and explain surgery files, without reading a weight
+    #[command(subcommand, arg_required_else_help = true)]
+    Surgery(SurgeryCommand),
+    /// Generate text, with the weights as they are or after surgery
+    Generate(Box<GenerateArgs>),
+    /// Score a given text: log-probability of each token, and perplexity
+    Score(ScoreArgs),
+}
+
+/// `mlxcel surgery …`.
+#[derive(Debug, Subcommand)]
+pub enum SurgeryCommand {
+    /// Show what a surgery file would do to a model
+    Plan(PlanArgs),
+}
+
+/// `mlxcel surgery plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The surgery file (YAML)
+    pub file: PathBuf,
+    /// The model directory
+    #[arg(long, value_name = "DIR")]
+    pub model: PathBuf,
+    /// How to print the plan
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    pub format: PlanFormat,
+    /// List every tensor instead of folding by layer
+    #[arg(long)]
+    pub all: bool,
+    /// Count warnings as errors
+    #[arg(long, value_name = "WHAT")]
+    pub deny: Option<Deny>,
+}
+
+/// Output of `plan`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people
+    Text,
+    /// For machines
+    Json,
+}
+
+/// What `--deny` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Deny {
+    /// Warnings fail the run; advice does not
+    Warnings,
+}
+
+/// What every command that loads a model takes.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// The model directory
+    #[arg(long, short = 'm', value_name = "DIR")]
+    pub model: PathBuf,
+    /// Operate on the weights while they load, as this YAML file says (empty: no surgery)
+    #[arg(long, value_name = "FILE", env = "MLXCEL_SURGERY", hide_env_values = true)]
+    pub surgery: Option<PathBuf>,
+    /// Data type of the weights in memory
+    #[arg(long, value_enum, default_value_t = DtypeChoice::Auto)]
+    pub dtype: DtypeChoice,
+    /// Print nothing but the result
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `--dtype`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DtypeChoice {
+    /// What is fastest on this device without changing results
+    Auto,
+    /// What the checkpoint has
+    Native,
+    /// 32-bit floats, quantized weights dequantized
+    F32,
+    /// IEEE half precision
+    F16,
+    /// bfloat16
+    Bf16,
+}
+
+/// `mlxcel generate`.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
+    pub model: ModelArgs,
+    /// The prompt (`-` reads it from standard input)
+    #[arg(long, short, value_name = "TEXT", required_unless_present = "tokens", conflicts_with = "tokens")]
+    pub prompt: Option<String>,
+    /// Token ids instead of a prompt; needs no tokenizer
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    pub tokens: Option<Vec<u32>>,
+    /// A system message for the chat template
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["raw", "tokens"])]
+    pub system: Option<String>,
+    /// Feed the prompt as it is, without the chat template
+    #[arg(long)]
+    pub raw: bool,
+    /// Use this chat template (Jinja) instead of the model's
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "tokens"])]
+    pub chat_template: Option<PathBuf>,
+    /// Stop after so many tokens [default: the model's generation_config.json, else 512]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub max_tokens: Option<usize>,
+    /// Sampling temperature; 0 always takes the likeliest token [default: generation_config.json, else 0]
+    #[arg(long, value_name = "T")]
+    pub temp: Option<f32>,
+    /// Keep the likeliest tokens whose probabilities sum to P (nucleus sampling)
+    #[arg(long, value_name = "P")]
+    pub top_p: Option<f32>,
+    /// Keep the K likeliest tokens (0: all)
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<usize>,
+    /// Keep tokens at least P times as likely as the likeliest
+    #[arg(long, value_name = "P")]
+    pub min_p: Option<f32>,
+    /// Divide the logits of tokens already seen by R (1: off)
+    #[arg(long, value_name = "R")]
+    pub repetition_penalty: Option<f32>,
+    /// Seed of the sampler: the same seed gives the same text [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Stop before this text (repeatable)
+    #[arg(long, value_name = "TEXT")]
+    pub stop: Vec<String>,
+}
+
+/// `mlxcel score`.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
+    pub model: ModelArgs,
+    /// A file with the text to score (`-` reads it from standard input)
+    #[arg(long, value_name = "FILE", required_unless_present = "tokens", conflicts_with = "tokens")]
+    pub text: Option<PathBuf>,
+    /// Token ids instead of a text; needs no tokenizer
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    pub tokens: Option<Vec<u32>>,
+    /// Write the logits there: `logits`, f32 [tokens, vocabulary]
+    #[arg(long, value_name = "OUT.safetensors")]
+    pub logits: Option<PathBuf>,
+}

@@ -1,0 +1,1 @@
+//! The YAML as a spanned tree.
