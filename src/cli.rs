@@ -1,12 +1,18 @@
 //! The command line: clap types only.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Runs MLX language models and operates on their weights while they load.
 #[derive(Debug, Parser)]
-#[command(name = "mlxcel", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    name = "mlxcel",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -23,6 +29,16 @@ pub enum Command {
     Generate(Box<GenerateArgs>),
     /// Score a given text: log-probability of each token, and perplexity
     Score(ScoreArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page (roff), of mlxcel or of one of its commands
+    Man {
+        /// The command, such as `surgery plan`
+        command: Vec<String>,
+    },
 }
 
 /// `mlxcel surgery …`.
@@ -30,6 +46,14 @@ pub enum Command {
 pub enum SurgeryCommand {
     /// Show what a surgery file would do to a model
     Plan(PlanArgs),
+    /// Validate surgery files
+    Check(CheckArgs),
+    /// List the keys that a pattern would see in a model
+    Keys(KeysArgs),
+    /// Explain a diagnostic's code
+    Explain(ExplainArgs),
+    /// Print the JSON Schema of surgery files, for editors
+    Schema,
 }
 
 /// `mlxcel surgery plan`.
@@ -67,6 +91,63 @@ pub enum Deny {
     Warnings,
 }
 
+/// `mlxcel surgery check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Surgery files (YAML)
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Check patterns, shapes and dtypes against this model directory too
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+    /// Leave donors alone: they need not exist here
+    #[arg(long)]
+    pub no_donors: bool,
+    /// How to print what was found
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    pub format: CheckFormat,
+    /// Count warnings as errors
+    #[arg(long, value_name = "WHAT")]
+    pub deny: Option<Deny>,
+}
+
+/// Output of `check`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// For people
+    Text,
+    /// For machines
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Workflow commands that GitHub shows as annotations
+    Github,
+}
+
+/// `mlxcel surgery keys`.
+#[derive(Debug, Args)]
+pub struct KeysArgs {
+    /// Only the keys that this pattern matches
+    pub pattern: Option<String>,
+    /// The model directory
+    #[arg(long, value_name = "DIR")]
+    pub model: PathBuf,
+    /// How to print the keys
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    pub format: PlanFormat,
+}
+
+/// `mlxcel surgery explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The code, such as `no_match` or `surgery::no_match`; without one, all codes are listed
+    #[arg(conflicts_with = "all")]
+    pub code: Option<String>,
+    /// List all codes by severity
+    #[arg(long)]
+    pub all: bool,
+}
+
 /// What every command that loads a model takes.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
@@ -74,7 +155,8 @@ pub struct ModelArgs {
     #[arg(long, short = 'm', value_name = "DIR")]
     pub model: PathBuf,
     /// Operate on the weights while they load, as this YAML file says (empty: no surgery)
-    #[arg(long, value_name = "FILE", env = "MLXCEL_SURGERY", hide_env_values = true)]
+    #[arg(long, value_name = "FILE", env = "MLXCEL_SURGERY", hide_env_values = true,
+        value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub surgery: Option<PathBuf>,
     /// Data type of the weights in memory
     #[arg(long, value_enum, default_value_t = DtypeChoice::Auto)]
@@ -85,6 +167,16 @@ pub struct ModelArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+impl ModelArgs {
+    /// The surgery file: the flag, else `MLXCEL_SURGERY`; an empty name is none.
+    #[must_use]
+    pub fn surgery_file(&self) -> Option<&Path> {
+        self.surgery
+            .as_deref()
+            .filter(|file| !file.as_os_str().is_empty())
+    }
 }
 
 /// `--dtype`.
@@ -106,10 +198,19 @@ pub enum DtypeChoice {
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
+    #[expect(
+        missing_docs,
+        reason = "clap shows a doc comment on a flattened group as help"
+    )]
     pub model: ModelArgs,
     /// The prompt (`-` reads it from standard input)
-    #[arg(long, short, value_name = "TEXT", required_unless_present = "tokens", conflicts_with = "tokens")]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        required_unless_present = "tokens",
+        conflicts_with = "tokens"
+    )]
     pub prompt: Option<String>,
     /// Token ids instead of a prompt; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
@@ -153,10 +254,18 @@ pub struct GenerateArgs {
 #[derive(Debug, Args)]
 pub struct ScoreArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
+    #[expect(
+        missing_docs,
+        reason = "clap shows a doc comment on a flattened group as help"
+    )]
     pub model: ModelArgs,
     /// A file with the text to score (`-` reads it from standard input)
-    #[arg(long, value_name = "FILE", required_unless_present = "tokens", conflicts_with = "tokens")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "tokens",
+        conflicts_with = "tokens"
+    )]
     pub text: Option<PathBuf>,
     /// Token ids instead of a text; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',')]

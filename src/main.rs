@@ -1,2 +1,11 @@
-//! mlxcel.
-fn main() {}
+//! The `mlxcel` program: parses the command line, runs the command, ends with its exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use mlxcel::cli::Cli;
+use mlxcel::command;
+
+fn main() -> ExitCode {
+    command::run(Cli::parse().command)
+}

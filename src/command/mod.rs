@@ -1,1 +1,48 @@
-//! One file a command.
+//! One file a command. Commands are the only place that prints; each says by its exit code how it ended.
+//!
+//! Codes: 0 fine; 1 a diagnostic of severity error or a failure while running; 2 a wrong command line; 130 Ctrl-C.
+
+#[cfg(feature = "mlx")]
+mod generate;
+pub mod output;
+#[cfg(feature = "mlx")]
+mod score;
+
+use std::process::ExitCode;
+
+use crate::cli::Command;
+
+/// How a command ended, or why it could not run to its end (exit code 1).
+pub type Outcome = miette::Result<ExitCode>;
+
+/// The exit code of a wrong command line.
+pub const WRONG_COMMAND_LINE: u8 = 2;
+
+/// Runs a command to its exit code.
+#[must_use]
+pub fn run(command: Command) -> ExitCode {
+    let outcome = match command {
+        Command::Surgery(_) | Command::Completions { .. } | Command::Man { .. } => todo!(),
+        #[cfg(feature = "mlx")]
+        Command::Generate(args) => generate::run(&args),
+        #[cfg(feature = "mlx")]
+        Command::Score(args) => score::run(&args),
+        #[cfg(not(feature = "mlx"))]
+        Command::Generate(_) => Err(needs_mlx("generate")),
+        #[cfg(not(feature = "mlx"))]
+        Command::Score(_) => Err(needs_mlx("score")),
+    };
+    outcome.unwrap_or_else(|report| {
+        output::stderr(&format!("{report:?}\n"));
+        ExitCode::FAILURE
+    })
+}
+
+/// The answer of a binary that cannot compute.
+#[cfg(not(feature = "mlx"))]
+fn needs_mlx(command: &str) -> miette::Report {
+    miette::miette!(
+        help = "build mlxcel with its default features; the `surgery` commands work without",
+        "`{command}` needs MLX, and this binary was built without it"
+    )
+}

@@ -4,8 +4,10 @@
 //! knows of checkpoints or plans.
 
 mod code;
+mod look;
 
 pub use code::Code;
+pub use look::{Look, columns, wrap};
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -60,13 +62,21 @@ impl Diagnostic {
     /// A diagnostic without place or help.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), labels: Vec::new(), help: None }
+        Self {
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+        }
     }
 
     /// Adds a labelled place.
     #[must_use]
     pub fn label(mut self, span: Span, message: impl Into<String>) -> Self {
-        self.labels.push(Label { span, message: message.into() });
+        self.labels.push(Label {
+            span,
+            message: message.into(),
+        });
         self
     }
 
