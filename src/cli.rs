@@ -7,12 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Runs MLX language models and operates on their weights while they load.
 #[derive(Debug, Parser)]
-#[command(
-    name = "mlxcel",
-    version,
-    propagate_version = true,
-    arg_required_else_help = true
-)]
+#[command(name = "mlxcel", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -173,9 +168,7 @@ impl ModelArgs {
     /// The surgery file: the flag, else `MLXCEL_SURGERY`; an empty name is none.
     #[must_use]
     pub fn surgery_file(&self) -> Option<&Path> {
-        self.surgery
-            .as_deref()
-            .filter(|file| !file.as_os_str().is_empty())
+        self.surgery.as_deref().filter(|file| !file.as_os_str().is_empty())
     }
 }
 
@@ -198,19 +191,10 @@ pub enum DtypeChoice {
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
     #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "clap shows a doc comment on a flattened group as help"
-    )]
+    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
     pub model: ModelArgs,
     /// The prompt (`-` reads it from standard input)
-    #[arg(
-        long,
-        short,
-        value_name = "TEXT",
-        required_unless_present = "tokens",
-        conflicts_with = "tokens"
-    )]
+    #[arg(long, short, value_name = "TEXT", required_unless_present = "tokens", conflicts_with = "tokens")]
     pub prompt: Option<String>,
     /// Token ids instead of a prompt; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
@@ -254,18 +238,10 @@ pub struct GenerateArgs {
 #[derive(Debug, Args)]
 pub struct ScoreArgs {
     #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "clap shows a doc comment on a flattened group as help"
-    )]
+    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
     pub model: ModelArgs,
     /// A file with the text to score (`-` reads it from standard input)
-    #[arg(
-        long,
-        value_name = "FILE",
-        required_unless_present = "tokens",
-        conflicts_with = "tokens"
-    )]
+    #[arg(long, value_name = "FILE", required_unless_present = "tokens", conflicts_with = "tokens")]
     pub text: Option<PathBuf>,
     /// Token ids instead of a text; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',')]

@@ -15,9 +15,7 @@ pub fn stdout(text: &str) -> miette::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result
-            .into_diagnostic()
-            .wrap_err("standard output cannot be written"),
+        result => result.into_diagnostic().wrap_err("standard output cannot be written"),
     }
 }
 
@@ -46,16 +44,10 @@ fn look_of(stream: &impl IsTerminal, size: Option<(terminal_size::Width, termina
     if !stream.is_terminal() {
         return Look::PLAIN;
     }
-    let width = size
-        .map_or(80, |(width, _)| usize::from(width.0))
-        .clamp(20, WIDEST);
+    let width = size.map_or(80, |(width, _)| usize::from(width.0)).clamp(20, WIDEST);
     let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     let colour = !set("NO_COLOR") && env::var_os("TERM").is_none_or(|term| term != "dumb");
-    Look {
-        width,
-        colour,
-        unicode: unicode_locale(),
-    }
+    Look { width, colour, unicode: unicode_locale() }
 }
 
 /// Whether the locale writes UTF-8. Windows terminals and Apple's do, whatever the variables say.

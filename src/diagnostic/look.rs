@@ -15,20 +15,12 @@ pub struct Look {
 
 impl Look {
     /// Files, pipes and tests: 100 columns, no colour, Unicode.
-    pub const PLAIN: Self = Self {
-        width: 100,
-        colour: false,
-        unicode: true,
-    };
+    pub const PLAIN: Self = Self { width: 100, colour: false, unicode: true };
 
     /// `text`, in the colour that an SGR parameter names (`"1"` bold, `"2"` dim, `"33"` yellow, …).
     #[must_use]
     pub fn paint(self, sgr: &str, text: &str) -> String {
-        if self.colour && !text.is_empty() {
-            format!("\x1b[{sgr}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colour && !text.is_empty() { format!("\x1b[{sgr}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
     /// `fancy` where Unicode can be shown, else `ascii`.
@@ -67,10 +59,7 @@ mod tests {
     #[test]
     fn text_is_wrapped_between_words_and_long_words_stand_alone() {
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
-        assert_eq!(
-            wrap("a model.layers.0.weight b", 10),
-            ["a", "model.layers.0.weight", "b"]
-        );
+        assert_eq!(wrap("a model.layers.0.weight b", 10), ["a", "model.layers.0.weight", "b"]);
         assert!(wrap("", 10).is_empty());
     }
 
@@ -82,13 +71,6 @@ mod tests {
     #[test]
     fn plain_text_has_no_escapes() {
         assert_eq!(Look::PLAIN.paint("1", "x"), "x");
-        assert_eq!(
-            Look {
-                colour: true,
-                ..Look::PLAIN
-            }
-            .paint("1", "x"),
-            "\x1b[1mx\x1b[0m"
-        );
+        assert_eq!(Look { colour: true, ..Look::PLAIN }.paint("1", "x"), "\x1b[1mx\x1b[0m");
     }
 }

@@ -62,21 +62,13 @@ impl Diagnostic {
     /// A diagnostic without place or help.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            labels: Vec::new(),
-            help: None,
-        }
+        Self { code, message: message.into(), labels: Vec::new(), help: None }
     }
 
     /// Adds a labelled place.
     #[must_use]
     pub fn label(mut self, span: Span, message: impl Into<String>) -> Self {
-        self.labels.push(Label {
-            span,
-            message: message.into(),
-        });
+        self.labels.push(Label { span, message: message.into() });
         self
     }
 

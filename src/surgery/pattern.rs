@@ -73,9 +73,7 @@ impl Template {
     /// Any text is a template.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-        }
+        Self { text: text.to_owned() }
     }
 
     /// As written.
