@@ -1,6 +1,7 @@
 //! What will be done: every tensor that will change and the exact program that changes it. No globs, no options, no
 //! doubts: holding a [`Plan`] is the proof that its file is right.
 
+pub(crate) mod cost;
 mod donor;
 mod program;
 

@@ -21,3 +21,12 @@ pub struct Program {
     /// For an embedding whose tie with the head is kept: the head's key, which shares the result.
     pub shared_with: Option<Key>,
 }
+
+impl Program {
+    /// Bytes of its result.
+    #[must_use]
+    pub fn result_bytes(&self) -> u64 {
+        let elements: u64 = self.shape.iter().map(|&n| n as u64).product();
+        (elements * self.dtype.bitsize() as u64).div_ceil(8)
+    }
+}

@@ -1,0 +1,58 @@
+//! [`ExecuteError`]: why a plan could not be carried out. Nothing is half done when one is returned.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::checkpoint::Key;
+use crate::diagnostic::{Code, Diagnostic};
+
+/// Why a plan could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecuteError {
+    /// A base or donor file is not the one that was planned with.
+    #[error("`{}` changed after it was planned with", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A tensor's bytes could not be read.
+    #[error("cannot read `{key}` from `{}`: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The tensor as that file names it.
+        key: Key,
+        /// Whether the file is a donor's.
+        donor: bool,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Finite inputs gave a result that is not finite in the tensor's dtype.
+    #[error("{count} element{} of `{key}` would not be finite, the first at index {first}", if *count == 1 { "" } else { "s" })]
+    NotFinite {
+        /// The edited tensor.
+        key: Key,
+        /// How many elements.
+        count: u64,
+        /// The lowest index, counted over the flattened tensor.
+        first: u64,
+    },
+}
+
+impl From<&ExecuteError> for Diagnostic {
+    fn from(error: &ExecuteError) -> Self {
+        let (code, help) = match error {
+            ExecuteError::Changed { .. } => {
+                (Code::DonorChanged, "run again when nothing writes to the base or its donors")
+            }
+            ExecuteError::Read { donor: true, .. } => (Code::DonorUnreadable, "check the file and its disk"),
+            ExecuteError::Read { donor: false, .. } => (Code::ModelUnreadable, "check the file and its disk"),
+            ExecuteError::NotFinite { .. } => (
+                Code::NotFiniteResult,
+                "use a smaller factor, alpha or donor, or a base of a wider dtype (bf16 or f32)",
+            ),
+        };
+        Self::new(code, error.to_string()).help(help)
+    }
+}
