@@ -1,0 +1,159 @@
+//! The BLAS that libmlx uses.
+//!
+//! The wheel brings the reference implementation, some 40 times slower than OpenBLAS. libmlx finds it by its file
+//! names in `mlx_cpu.libs`, so those names are links: to the system's OpenBLAS, or to the reference kept beside.
+
+use std::{
+    fmt, fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use super::machine;
+use crate::process::{capture, say};
+
+/// What the reference libraries are called once they are kept aside.
+const ASIDE: &str = "reference-";
+
+/// Fedora's threaded build first: there `libopenblas.so.0` is the one without threads.
+const NAMES: [&str; 2] = ["libopenblasp.so.0", "libopenblas.so.0"];
+
+/// The BLAS that is in place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Blas {
+    OpenBlas(PathBuf),
+    Reference,
+}
+
+impl fmt::Display for Blas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OpenBlas(path) => write!(f, "OpenBLAS ({})", path.display()),
+            Self::Reference => {
+                let packages = [
+                    "libopenblas0-pthread",
+                    "openblas-threads",
+                    "libopenblas_pthreads0",
+                    "openblas",
+                ];
+                write!(
+                    f,
+                    "its slow reference BLAS. For some 40 times the speed {}, then `cargo xtask setup` again",
+                    machine::remedy(packages)
+                )
+            }
+        }
+    }
+}
+
+/// Moves the wheel's own libraries aside and links their names to them.
+pub(super) fn keep_reference(prefix: &Path) -> Result<()> {
+    for name in libraries(prefix)? {
+        let path = folder(prefix).join(&name);
+        fs::rename(&path, folder(prefix).join(format!("{ASIDE}{name}")))
+            .with_context(|| format!("{}: cannot be renamed", path.display()))?;
+        link(&path, Path::new(&format!("{ASIDE}{name}")))?;
+    }
+    Ok(())
+}
+
+/// Puts the best BLAS of this machine in place.
+pub(super) fn choose(prefix: &Path) -> Result<Blas> {
+    let Some(openblas) = find() else {
+        point_at(prefix, None)?;
+        return Ok(Blas::Reference);
+    };
+    if point_at(prefix, Some(&openblas))? && !loads(prefix) {
+        say(&format!(
+            "setup: libmlx does not load with {}",
+            openblas.display()
+        ));
+        point_at(prefix, None)?;
+        return Ok(Blas::Reference);
+    }
+    Ok(Blas::OpenBlas(openblas))
+}
+
+/// Links both names to `library`, or each to its reference; says whether that changed anything.
+fn point_at(prefix: &Path, library: Option<&Path>) -> Result<bool> {
+    let mut changed = false;
+    for name in libraries(prefix)? {
+        let path = folder(prefix).join(&name);
+        let aside = PathBuf::from(format!("{ASIDE}{name}"));
+        let target = library.unwrap_or(&aside);
+        if fs::read_link(&path).is_ok_and(|present| present == target) {
+            continue;
+        }
+        link(&path, target)?;
+        changed = true;
+    }
+    Ok(changed)
+}
+
+/// Makes or replaces a link in one step, so that a program starting meanwhile finds one or the other.
+fn link(path: &Path, target: &Path) -> Result<()> {
+    let beside = path.with_extension("partial");
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => symlink(target, &beside).and_then(|()| fs::rename(&beside, path)),
+    }
+    .with_context(|| format!("{}: cannot be linked", path.display()))
+}
+
+fn folder(prefix: &Path) -> PathBuf {
+    prefix.join("mlx_cpu.libs")
+}
+
+/// The hashed names under which libmlx looks for BLAS and LAPACK.
+fn libraries(prefix: &Path) -> Result<Vec<String>> {
+    let folder = folder(prefix);
+    let entries = fs::read_dir(&folder).with_context(|| format!("{}: cannot be read", folder.display()))?;
+    let mut names = entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<Vec<_>>>()?;
+    names.retain(|name| {
+        ["libblas-", "liblapack-"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    });
+    names.retain(|name| !name.ends_with(".partial"));
+    Ok(names)
+}
+
+/// OpenBLAS where systems put it, else where the dynamic linker knows it.
+fn find() -> Option<PathBuf> {
+    let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let usual = [multiarch.as_str(), "/usr/lib64", "/usr/lib", "/usr/local/lib"].map(Path::new);
+    NAMES.iter().find_map(|name| {
+        usual
+            .iter()
+            .map(|folder| folder.join(name))
+            .find(|path| path.exists())
+            .or_else(|| known_to_linker(name))
+    })
+}
+
+fn known_to_linker(name: &str) -> Option<PathBuf> {
+    let list = ["ldconfig", "/sbin/ldconfig"]
+        .iter()
+        .find_map(|tool| capture(Command::new(tool).arg("-p")).ok())?;
+    list.lines()
+        .filter_map(|line| line.trim().split_once(" => "))
+        .filter(|(entry, _)| entry.split(' ').next() == Some(name) && entry.contains("64"))
+        .map(|(_, path)| PathBuf::from(path))
+        .find(|path| path.exists())
+}
+
+/// Whether every symbol that libmlx needs is found: an OpenBLAS may have been built without LAPACK.
+fn loads(prefix: &Path) -> bool {
+    let load = "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)";
+    capture(
+        Command::new("python3")
+            .args(["-c", load])
+            .arg(prefix.join("mlx/lib/libmlx.so")),
+    )
+    .is_ok()
+}

@@ -1,0 +1,150 @@
+//! Where set-up keeps what it builds: one folder for each combination of versions, sources and processor.
+
+use std::{
+    env,
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+use super::{LIBMLX, MLX_SYS, bindings, mlxc};
+use crate::process::say;
+
+/// A cache folder, built or not.
+pub(super) struct Cache {
+    root: PathBuf,
+    name: String,
+}
+
+impl Cache {
+    /// The folder for this version of everything.
+    pub(super) fn locate() -> Result<Self> {
+        let root = root(|name| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        })
+        .context("neither MLXCEL_CACHE nor HOME is set; set MLXCEL_CACHE to a folder of your own")?;
+        fs::create_dir_all(&root).with_context(|| {
+            format!(
+                "{}: cannot be made; set MLXCEL_CACHE to another folder",
+                root.display()
+            )
+        })?;
+        let root = root
+            .canonicalize()
+            .with_context(|| format!("{}: cannot be entered", root.display()))?;
+        Ok(Self { root, name: name() })
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root.join(&self.name)
+    }
+
+    /// The wheel's own layout: `libmlx.so` finds its BLAS relative to itself.
+    pub(super) fn prefix(&self) -> PathBuf {
+        self.folder().join("prefix")
+    }
+
+    /// The folder of `libmlx.so`.
+    pub(super) fn libmlx(&self) -> PathBuf {
+        self.prefix().join("mlx/lib")
+    }
+
+    /// The folder of `libmlxc.a`.
+    pub(super) fn libmlxc(&self) -> PathBuf {
+        self.folder().join("lib")
+    }
+
+    /// The folder of `bindings.rs`.
+    pub(super) fn out(&self) -> PathBuf {
+        self.folder().join("out")
+    }
+
+    /// Whether the folder is there; it only ever gets its name when everything is in it.
+    pub(super) fn complete(&self) -> bool {
+        self.folder().is_dir()
+    }
+
+    /// Waits until no other set-up works on this cache. The lock ends with the value, or with the process.
+    pub(super) fn lock(&self) -> Result<File> {
+        let path = self.root.join("lock");
+        let cannot = || format!("{}: cannot be locked", path.display());
+        let file = File::create(&path).with_context(cannot)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                say("setup: another set-up is at work, waiting for it");
+                file.lock().with_context(cannot)?;
+            }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
+        }
+        Ok(file)
+    }
+
+    /// Lets `build` fill a folder beside, and names it when that succeeded. Must be called under the lock.
+    pub(super) fn build(&self, build: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let partial = self.root.join("partial");
+        if partial.exists() {
+            fs::remove_dir_all(&partial)
+                .with_context(|| format!("{}: cannot be removed", partial.display()))?;
+        }
+        fs::create_dir(&partial).with_context(|| format!("{}: cannot be made", partial.display()))?;
+        build(&partial)?;
+        fs::rename(&partial, self.folder())
+            .with_context(|| format!("{}: cannot be renamed", partial.display()))
+    }
+}
+
+fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    variable("MLXCEL_CACHE")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("mlxcel")))
+        .or_else(|| variable("HOME").map(|folder| folder.join(".cache/mlxcel")))
+}
+
+/// Whatever can change the content of the folder is in its name.
+fn name() -> String {
+    let mut hash = Sha256::new();
+    for text in mlxc::INGREDIENTS.iter().chain(bindings::INGREDIENTS) {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    let hash: String = hash.finalize()[..6]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!(
+        "mlx-{}-sys-{MLX_SYS}-{}-{hash}",
+        LIBMLX.version,
+        env::consts::ARCH
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: Option<&str>) {
+        let find = |name: &str| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.into())
+        };
+        assert_eq!(root(find), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn the_most_specific_variable_wins() {
+        check(
+            &[("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("MLXCEL_CACHE", "/m")],
+            Some("/m"),
+        );
+        check(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], Some("/x/mlxcel"));
+        check(&[("HOME", "/h")], Some("/h/.cache/mlxcel"));
+        check(&[], None);
+    }
+}
