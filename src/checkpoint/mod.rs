@@ -12,9 +12,9 @@ mod role;
 mod sanitize;
 mod shard;
 
-pub use affine::{AffineSet, Quantization};
+pub use affine::{AffineFormat, AffineSet, ModuleQuantization, Packing, Quantization, packing};
 pub use config::ModelConfig;
-pub use error::{ReadError, ReadWarning};
+pub use error::{ReadError, ReadErrorKind, ReadWarning};
 pub use index::{Origin, TensorIndex, TensorInfo};
 pub use key::Key;
 pub use role::Role;

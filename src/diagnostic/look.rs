@@ -36,36 +36,107 @@ pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// Breaks a text between words so that no line is wider than `width`; a word that is wider stands alone.
+/// Breaks a text between words so that no line is wider than `width`. A word that is wider is broken behind a `.`, `/`,
+/// `,` or `_`, or where it must.
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        match lines.last_mut() {
-            Some(line) if columns(line) + 1 + columns(word) <= width => {
+        let mut parts = break_word(word, width.max(1)).into_iter();
+        match (lines.last_mut(), parts.next()) {
+            (Some(line), Some(part)) if columns(line) + 1 + columns(part) <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(part);
             }
-            _ => lines.push(word.to_owned()),
+            (_, part) => lines.extend(part.map(str::to_owned)),
         }
+        lines.extend(parts.map(str::to_owned));
     }
     lines
 }
+
+fn break_word(mut word: &str, width: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    while columns(word) > width {
+        let (mut end, mut soft) = (0, 0);
+        for (at, character) in word.char_indices() {
+            let next = at + character.len_utf8();
+            if end > 0 && columns(&word[..next]) > width {
+                break;
+            }
+            end = next;
+            if matches!(character, '.' | '/' | ',' | '_') {
+                soft = next;
+            }
+        }
+        let (part, rest) = word.split_at(if soft > 0 { soft } else { end });
+        parts.push(part);
+        word = rest;
+    }
+    if !word.is_empty() {
+        parts.push(word);
+    }
+    parts
+}
+
+/// Rows of a name and what is to be said of it, indented: in two columns where they fit, else one under the other.
+#[must_use]
+pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
+    const GAP: usize = 4;
+    let name_width = rows.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
+    let detail_width = rows.iter().map(|(_, detail)| columns(detail)).max().unwrap_or(0);
+    let mut out = String::new();
+    let mut line = |indent: usize, text: &str| {
+        out.extend(std::iter::repeat_n(' ', indent));
+        out.push_str(text);
+        out.push('\n');
+    };
+    for (name, detail) in rows {
+        if indent + name_width + GAP + detail_width <= look.width && !detail.is_empty() {
+            let gap = name_width - columns(name) + GAP;
+            line(indent, &format!("{name}{:gap$}{}", "", look.paint(DIM, detail)));
+        } else {
+            for (at, part) in wrap(name, look.width.saturating_sub(indent + 2)).iter().enumerate() {
+                line(indent + if at > 0 { 2 } else { 0 }, part);
+            }
+            for part in wrap(detail, look.width.saturating_sub(indent + 2)) {
+                line(indent + 2, &look.paint(DIM, &part));
+            }
+        }
+    }
+    out
+}
+
+/// The SGR parameter of text in the background.
+pub const DIM: &str = "2";
+/// The SGR parameter of headings.
+pub const BOLD: &str = "1";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn text_is_wrapped_between_words_and_long_words_stand_alone() {
+    fn text_is_wrapped_between_words_and_long_words_at_their_dots() {
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrap("a model.layers.0.weight b", 10), ["a", "model.layers.0.weight", "b"]);
+        assert_eq!(wrap("a model.layers.0.weight b", 10), ["a model.", "layers.0.", "weight b"]);
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrap("重みの名前", 4), ["重み", "の名", "前"]);
         assert!(wrap("", 10).is_empty());
     }
 
     #[test]
     fn wide_characters_take_two_columns() {
         assert_eq!(columns("重み"), 4);
+    }
+
+    #[test]
+    fn rows_stand_in_columns_where_they_fit_and_below_each_other_where_not() {
+        let table =
+            [("a.weight".to_owned(), "1 tensor".to_owned()), ("b".to_owned(), "2 tensors".to_owned())];
+        assert_eq!(rows(&table, 2, Look::PLAIN), "  a.weight    1 tensor\n  b           2 tensors\n");
+        let narrow = Look { width: 12, ..Look::PLAIN };
+        assert_eq!(rows(&table, 2, narrow), "  a.weight\n    1 tensor\n  b\n    2\n    tensors\n");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod code;
 mod look;
 
 pub use code::Code;
-pub use look::{Look, columns, wrap};
+pub use look::{BOLD, DIM, Look, columns, rows, wrap};
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -3,6 +3,9 @@
 
 pub(crate) mod cost;
 mod donor;
+pub mod explain;
+mod fold;
+pub mod json;
 mod program;
 
 pub use donor::Donor;
