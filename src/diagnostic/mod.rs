@@ -4,10 +4,14 @@
 //! knows of checkpoints or plans.
 
 mod code;
+mod excerpt;
 mod look;
+mod position;
+mod render;
 
 pub use code::Code;
 pub use look::{BOLD, DIM, Look, columns, rows, wrap};
+pub use render::{render, summary};
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,0 +1,65 @@
+//! From bytes to lines and columns.
+
+use super::Span;
+
+/// A place as people count: lines and columns from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+/// A text's lines (ended by LF, with or without CR; the last may have no end).
+#[derive(Debug)]
+pub(super) struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let after = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { text, starts: std::iter::once(0).chain(after).collect() }
+    }
+
+    /// At least one.
+    pub(super) fn count(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The 0-based line that a byte is on.
+    pub(super) fn line_of(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
+    }
+
+    /// A line without its end.
+    pub(super) fn text(&self, line: usize) -> &'t str {
+        let start = self.starts.get(line).copied().unwrap_or(self.text.len());
+        let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
+        let text = self.text.get(start..end).unwrap_or_default();
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        text.strip_suffix('\r').unwrap_or(text)
+    }
+
+    /// The part of a span that is on a line, in bytes of that line.
+    pub(super) fn within(&self, line: usize, span: &Span) -> Span {
+        let start = self.starts.get(line).copied().unwrap_or(0);
+        let length = self.text(line).len();
+        let clip = |offset: usize| offset.saturating_sub(start).min(length);
+        clip(span.start)..clip(span.end)
+    }
+
+    pub(super) fn position(&self, offset: usize) -> Position {
+        let line = self.line_of(offset);
+        let start = self.starts.get(line).copied().unwrap_or(0);
+        let before = self.text.get(start..offset).unwrap_or_default();
+        Position { line: line + 1, column: before.chars().count() + 1 }
+    }
+
+    /// The same span within the text, on character boundaries.
+    pub(super) fn clamp(&self, span: &Span) -> Span {
+        let floor = |offset: usize| self.text.floor_char_boundary(offset);
+        let start = floor(span.start);
+        start..floor(span.end).max(start)
+    }
+}

@@ -1,0 +1,113 @@
+//! A pattern in globset's dialect, written so that none of globset's special cases can arise: no `**`, every literal
+//! sign escaped, classes that begin and end as they must.
+
+use std::fmt::Write;
+
+use globset::{Error, Glob, GlobBuilder};
+
+use super::Part;
+
+pub(super) fn compile(parts: &[Part]) -> Result<Glob, Error> {
+    let mut text = String::new();
+    write_parts(parts, &mut text);
+    GlobBuilder::new(&text).literal_separator(false).backslash_escape(true).build()
+}
+
+fn write_parts(parts: &[Part], out: &mut String) {
+    let mut after_star = false;
+    for part in parts {
+        match part {
+            // Two are as good as one here, and `**` has a meaning of its own in globset.
+            Part::Star if after_star => {}
+            Part::Star => out.push('*'),
+            Part::One => out.push('?'),
+            Part::Literal(sign) => write_literal(*sign, out),
+            Part::Class { negated, ranges } => write_class(*negated, ranges, out),
+            Part::Either(alternatives) => {
+                for (at, alternative) in alternatives.iter().enumerate() {
+                    out.push(if at == 0 { '{' } else { ',' });
+                    write_parts(alternative, out);
+                }
+                out.push('}');
+            }
+        }
+        after_star = matches!(part, Part::Star);
+    }
+}
+
+fn write_literal(sign: char, out: &mut String) {
+    if !sign.is_alphanumeric() && !matches!(sign, '.' | '_' | '-') {
+        out.push('\\');
+    }
+    out.push(sign);
+}
+
+/// globset's classes know no escapes: `]` must be first, `-` last, `!` and `^` not first, `[` not before `:`.
+fn write_class(negated: bool, ranges: &[(char, char)], out: &mut String) {
+    let (mut close, mut dash, mut other, mut marks) = (false, false, String::new(), String::new());
+    for &(low, high) in ranges {
+        for (low, high) in split(low, high) {
+            match (low, high) {
+                (']', ']') => close = true,
+                ('-', '-') => dash = true,
+                ('!' | '^' | '[', _) if low == high => marks.push(low),
+                _ if low == high => other.push(low),
+                _ => {
+                    // Writing to a String cannot fail.
+                    let _ = write!(other, "{low}-{high}");
+                }
+            }
+        }
+    }
+    // `[^]` and `[!]` alone would be negations: such signs, alone, need no class.
+    if !negated && !close && !dash && other.is_empty() {
+        let mut signs: Vec<char> = marks.chars().collect();
+        signs.sort_unstable();
+        signs.dedup();
+        for (at, sign) in signs.iter().enumerate() {
+            out.push_str(if at == 0 { "{\\" } else { ",\\" });
+            out.push(*sign);
+        }
+        out.push('}');
+        return;
+    }
+    out.push('[');
+    if negated {
+        out.push('!');
+    }
+    if close {
+        out.push(']');
+    }
+    out.push_str(&other);
+    // A mark may not be first, but the dash may, and then it stands for itself.
+    let dash_first = dash && !close && other.is_empty() && !negated;
+    if dash_first {
+        out.push('-');
+    }
+    out.push_str(&marks);
+    if dash && !dash_first {
+        out.push('-');
+    }
+    out.push(']');
+}
+
+/// A range without the signs that have a meaning within a class, and those signs by themselves.
+fn split(low: char, high: char) -> Vec<(char, char)> {
+    let mut pieces = Vec::new();
+    let mut from = u32::from(low);
+    let last = u32::from(high);
+    for special in ['!', '-', '[', ']', '^'].map(u32::from) {
+        if from <= special && special <= last {
+            if from < special {
+                pieces.push((from, special - 1));
+            }
+            pieces.push((special, special));
+            from = special + 1;
+        }
+    }
+    if from <= last {
+        pieces.push((from, last));
+    }
+    let piece = |(from, to): (u32, u32)| Some((char::from_u32(from)?, char::from_u32(to)?));
+    pieces.into_iter().filter_map(piece).collect()
+}

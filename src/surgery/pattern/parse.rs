@@ -1,0 +1,243 @@
+//! Reading a pattern, character by character; the first mistake ends it, with its place.
+
+use super::{Part, PatternError};
+use crate::diagnostic::Span;
+
+/// The longest pattern, in bytes. Keys have a hundred or two.
+const MAX_LENGTH: usize = 4096;
+/// The most values that the numeric ranges of one pattern may have together.
+const MAX_VALUES: u64 = 4096;
+/// How deep braces may stand in braces.
+const MAX_DEPTH: usize = 8;
+
+/// A pattern's parts and what is asked of it most.
+pub(super) struct Parsed {
+    pub(super) parts: Vec<Part>,
+    pub(super) wildcards: usize,
+    pub(super) braced_star: Option<Span>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
+    if text.is_empty() {
+        return Err(error(0..0, "the pattern is empty", "`*` matches every key"));
+    }
+    if text.len() > MAX_LENGTH {
+        return Err(error(
+            MAX_LENGTH..text.len(),
+            format!("the pattern is longer than {MAX_LENGTH} bytes"),
+            "use wildcards, or several operations",
+        ));
+    }
+    let mut reader = Reader { text, at: 0, depth: 0, wildcards: 0, values: 0, braced_star: None };
+    let parts = reader.sequence()?;
+    Ok(Parsed { parts, wildcards: reader.wildcards, braced_star: reader.braced_star })
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    depth: usize,
+    wildcards: usize,
+    values: u64,
+    braced_star: Option<Span>,
+}
+
+impl Reader<'_> {
+    /// Up to the end, or within braces up to the `,` or `}` that ends the alternative.
+    fn sequence(&mut self) -> Result<Vec<Part>, PatternError> {
+        let mut parts = Vec::new();
+        while let Some(sign) = self.peek() {
+            let start = self.at;
+            match sign {
+                ',' | '}' if self.depth > 0 => break,
+                '}' => {
+                    return Err(error(
+                        start..start + 1,
+                        "this `}` closes nothing",
+                        "write `\\}` where the key itself has a brace",
+                    ));
+                }
+                '{' => parts.push(self.braces()?),
+                '[' => parts.push(self.class()?),
+                '*' => {
+                    self.bump();
+                    self.wildcards += 1;
+                    if self.depth > 0 && self.braced_star.is_none() {
+                        self.braced_star = Some(start..self.at);
+                    }
+                    parts.push(Part::Star);
+                }
+                '?' => {
+                    self.bump();
+                    parts.push(Part::One);
+                }
+                _ => parts.push(Part::Literal(self.literal()?)),
+            }
+        }
+        Ok(parts)
+    }
+
+    /// One character, escaped or not.
+    fn literal(&mut self) -> Result<char, PatternError> {
+        let start = self.at;
+        match self.bump() {
+            Some('\\') => self.bump().ok_or_else(|| {
+                error(start..self.at, "a `\\` at the end escapes nothing", "drop it, or write `\\\\`")
+            }),
+            Some(sign) => Ok(sign),
+            None => Err(error(start..start, "the pattern ends too early", "finish it")),
+        }
+    }
+
+    /// `[…]`. A `]` right at the beginning, and a `-` at either end, stand for themselves.
+    fn class(&mut self) -> Result<Part, PatternError> {
+        let open = self.at;
+        self.bump();
+        let negated = matches!(self.peek(), Some('!' | '^'));
+        if negated {
+            self.bump();
+        }
+        let mut ranges = Vec::new();
+        loop {
+            let start = self.at;
+            match self.peek() {
+                None => {
+                    return Err(error(
+                        open..open + 1,
+                        "this `[` is never closed",
+                        "close it with `]`, or write `\\[` where the key itself has a bracket",
+                    ));
+                }
+                Some(']') if !ranges.is_empty() => {
+                    self.bump();
+                    return Ok(Part::Class { negated, ranges });
+                }
+                Some('[') if self.rest().starts_with("[:") => {
+                    return Err(error(
+                        start..start + 2,
+                        "named character classes are not part of the dialect",
+                        "write the range, such as `[a-z]` or `[0-9]`",
+                    ));
+                }
+                Some(_) => {}
+            }
+            let low = self.literal()?;
+            let mut high = low;
+            if self.peek() == Some('-') && !self.rest().starts_with("-]") && self.rest().len() > 1 {
+                self.bump();
+                high = self.literal()?;
+            }
+            if high < low {
+                return Err(error(
+                    start..self.at,
+                    format!("the range from `{low}` to `{high}` is empty"),
+                    format!("write it the other way round: `{high}-{low}`"),
+                ));
+            }
+            ranges.push((low, high));
+        }
+    }
+
+    /// `{a,b}`; an alternative may be a range of numbers, such as `0..15`.
+    fn braces(&mut self) -> Result<Part, PatternError> {
+        let open = self.at;
+        self.bump();
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(error(
+                open..self.at,
+                "braces stand too deep in braces",
+                "write the alternatives out",
+            ));
+        }
+        let mut alternatives = Vec::new();
+        loop {
+            let start = self.at;
+            let parts = self.sequence()?;
+            let span = start..self.at;
+            match self.bump() {
+                None => {
+                    return Err(error(
+                        open..open + 1,
+                        "this `{` is never closed",
+                        "close it with `}`, or write `\\{` where the key itself has a brace",
+                    ));
+                }
+                Some(_) if parts.is_empty() => {
+                    return Err(error(
+                        span.start.saturating_sub(1)..self.at,
+                        "an alternative is empty",
+                        "name what may stand there, or drop the comma; for nothing or something, use two operations",
+                    ));
+                }
+                Some(end) => {
+                    match self.range(&span)? {
+                        Some(numbers) => alternatives.extend(numbers),
+                        None => alternatives.push(parts),
+                    }
+                    if end == '}' {
+                        break;
+                    }
+                }
+            }
+        }
+        self.depth -= 1;
+        Ok(Part::Either(alternatives))
+    }
+
+    /// An alternative written as `a..b`, expanded.
+    fn range(&mut self, span: &Span) -> Result<Option<Vec<Vec<Part>>>, PatternError> {
+        let text = self.text.get(span.clone()).unwrap_or_default();
+        let Some((low, high)) = text.split_once("..") else { return Ok(None) };
+        let digits = |side: &str| !side.is_empty() && side.bytes().all(|byte| byte.is_ascii_digit());
+        let refuse = |message: String, help: String| Err(error(span.clone(), message, help));
+        if !digits(low) || !digits(high) {
+            return refuse(
+                format!("`{text}` is not a range of numbers"),
+                "a range has a whole number on both sides, such as `{0..15}`; write `\\.` for a dot of the key"
+                    .to_owned(),
+            );
+        }
+        if let Some(padded) = [low, high].into_iter().find(|side| side.len() > 1 && side.starts_with('0')) {
+            return refuse(
+                format!("`{padded}` has leading zeros"),
+                "keys count without them: write the plain number".to_owned(),
+            );
+        }
+        let (Ok(from), Ok(to)) = (low.parse::<u64>(), high.parse::<u64>()) else {
+            return refuse("a number is too large".to_owned(), "use smaller numbers".to_owned());
+        };
+        if from > to {
+            return refuse(
+                format!("the range from {from} to {to} is empty"),
+                format!("write it the other way round: `{{{to}..{from}}}`"),
+            );
+        }
+        self.values = self.values.saturating_add((to - from).saturating_add(1));
+        if self.values > MAX_VALUES {
+            return refuse(
+                format!("the range has more than {MAX_VALUES} values"),
+                "use `*` where every number is meant".to_owned(),
+            );
+        }
+        Ok(Some((from..=to).map(|n| n.to_string().chars().map(Part::Literal).collect()).collect()))
+    }
+
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let sign = self.peek()?;
+        self.at += sign.len_utf8();
+        Some(sign)
+    }
+}
+
+fn error(span: Span, message: impl Into<String>, help: impl Into<String>) -> PatternError {
+    PatternError { span, message: message.into(), help: Some(help.into()) }
+}

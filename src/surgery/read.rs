@@ -1,0 +1,67 @@
+//! Reading a surgery file without trusting it: a regular file, and not more of it than one may have.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::diagnostic::{Code, Diagnostic};
+
+/// The largest surgery file, in bytes.
+pub(super) const MAX_SIZE: u64 = 4 << 20;
+
+/// The file's bytes.
+///
+/// # Errors
+/// `file_unreadable`, for whatever reason.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+    let shown = path.display();
+    let refuse = |message: String, help: &str| Err(Diagnostic::new(Code::FileUnreadable, message).help(help));
+    let metadata = match path.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+            return refuse(
+                format!("`{shown}` is a link to a file that does not exist"),
+                "restore the file it points to",
+            );
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return refuse(
+                format!("`{shown}` does not exist"),
+                "check the path; it is relative to the current directory",
+            );
+        }
+        Err(error) => return refuse(format!("cannot read `{shown}`: {}", reason(&error)), "check the path"),
+    };
+    if metadata.is_dir() {
+        return refuse(format!("`{shown}` is a directory"), "name the YAML file in it");
+    }
+    if !metadata.is_file() {
+        // Opening a pipe may wait for ever, and a device may have no end.
+        return refuse(format!("`{shown}` is not a regular file"), "write the YAML to a file");
+    }
+    if metadata.len() > MAX_SIZE {
+        return refuse(too_large(path, metadata.len()), "a surgery file has at most 4 MiB");
+    }
+    let mut bytes = Vec::new();
+    match File::open(path).and_then(|file| file.take(MAX_SIZE + 1).read_to_end(&mut bytes)) {
+        Ok(_) if bytes.len() as u64 > MAX_SIZE => {
+            refuse(too_large(path, bytes.len() as u64), "a surgery file has at most 4 MiB")
+        }
+        Ok(_) => Ok(bytes),
+        Err(error) => {
+            refuse(format!("cannot read `{shown}`: {}", reason(&error)), "check the file's permissions")
+        }
+    }
+}
+
+pub(super) fn too_large(path: &Path, size: u64) -> String {
+    format!("`{}` has {} MiB, too much for a surgery file", path.display(), size.div_ceil(1 << 20))
+}
+
+/// The operating system's words, in our case and without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut signs = text.chars();
+    signs.next().map_or_else(String::new, |first| first.to_lowercase().chain(signs).collect())
+}

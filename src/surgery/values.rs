@@ -1,0 +1,365 @@
+//! What the value of each field may be. A field has the same type in every operation, so a value can be judged even
+//! where the operation's name is wrong.
+
+use std::path::{Path, PathBuf};
+
+use super::fields::Field;
+use super::node::{Node, Value};
+use super::pattern::PatternError;
+use super::report::Report;
+use super::syntax::quoted;
+use super::{Granularity, Method, Pattern, Spanned, Template, suggest};
+use crate::diagnostic::{Code, Diagnostic, Span};
+
+const GRANULARITIES: [(&str, Granularity); 3] = [
+    ("layer", Granularity::Layer),
+    ("attention_head", Granularity::AttentionHead),
+    ("mlp_channel", Granularity::MlpChannel),
+];
+const METHODS: [(&str, Method); 2] = [("lerp", Method::Lerp), ("slerp", Method::Slerp)];
+
+/// The values of one operation that are as they should be.
+pub(super) struct Values<'d> {
+    dir: &'d Path,
+    /// Whether a value was not.
+    pub(super) failed: bool,
+    pub(super) name: Option<String>,
+    pub(super) pattern: Option<Spanned<Pattern>>,
+    pub(super) exclude: Vec<Spanned<Pattern>>,
+    pub(super) factor: Option<Spanned<f64>>,
+    pub(super) alpha: Option<Spanned<f64>>,
+    pub(super) ratio: Option<Spanned<f64>>,
+    pub(super) granularity: Option<Spanned<Granularity>>,
+    pub(super) ids: Option<Spanned<Vec<Spanned<u64>>>>,
+    pub(super) source: Option<Spanned<PathBuf>>,
+    pub(super) source_a: Option<Spanned<PathBuf>>,
+    pub(super) source_b: Option<Spanned<PathBuf>>,
+    pub(super) source_key: Option<Spanned<Template>>,
+    pub(super) method: Option<Spanned<Method>>,
+}
+
+impl<'d> Values<'d> {
+    pub(super) fn new(dir: &'d Path) -> Self {
+        Self {
+            dir,
+            failed: false,
+            name: None,
+            pattern: None,
+            exclude: Vec::new(),
+            factor: None,
+            alpha: None,
+            ratio: None,
+            granularity: None,
+            ids: None,
+            source: None,
+            source_a: None,
+            source_b: None,
+            source_key: None,
+            method: None,
+        }
+    }
+
+    /// Reads a field's value, which is not null; a mistake is recorded here and in the report.
+    pub(super) fn read(&mut self, field: Field, node: &Node, report: &mut Report<'_>) {
+        let good = match field {
+            Field::Op => return,
+            Field::Name => keep(&mut self.name, name(node, report)),
+            Field::Pattern => keep(&mut self.pattern, pattern(field, node, report)),
+            Field::Exclude => match patterns(node, report) {
+                Some(patterns) => {
+                    self.exclude = patterns;
+                    true
+                }
+                None => false,
+            },
+            Field::Factor => keep(&mut self.factor, number(field, node, report)),
+            Field::Alpha => keep(&mut self.alpha, number(field, node, report)),
+            Field::Ratio => keep(&mut self.ratio, ratio(node, report)),
+            Field::Granularity => keep(&mut self.granularity, word(field, &GRANULARITIES, node, report)),
+            Field::Method => keep(&mut self.method, word(field, &METHODS, node, report)),
+            Field::LayerIds | Field::HeadIds | Field::ChannelIds => {
+                keep(&mut self.ids, ids(field, node, report))
+            }
+            Field::Source => keep(&mut self.source, path(field, node, self.dir, report)),
+            Field::SourceA => keep(&mut self.source_a, path(field, node, self.dir, report)),
+            Field::SourceB => keep(&mut self.source_b, path(field, node, self.dir, report)),
+            Field::SourceKey => keep(&mut self.source_key, template(node, report)),
+        };
+        self.failed |= !good;
+    }
+}
+
+fn keep<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
+    *slot = value;
+    slot.is_some()
+}
+
+/// What a field's value must be, for a help.
+pub(super) fn expected(field: Field) -> String {
+    let name = field.name();
+    match field {
+        Field::Op => "it is the name of an operation".to_owned(),
+        Field::Name => "it is a line of text".to_owned(),
+        Field::Pattern | Field::Exclude => {
+            "it is a pattern over tensor keys, such as \"model.layers.*.mlp.down_proj.weight\"".to_owned()
+        }
+        Field::Factor | Field::Alpha => "it is a number".to_owned(),
+        Field::Ratio => "it is a number from 0 (all of `source_a`) to 1 (all of `source_b`)".to_owned(),
+        Field::Granularity => format!("it is one of {}", suggest::list(GRANULARITIES.map(|word| word.0))),
+        Field::Method => format!("it is one of {}", suggest::list(METHODS.map(|word| word.0))),
+        Field::LayerIds | Field::HeadIds | Field::ChannelIds => {
+            format!("it is a list of whole numbers, such as `{name}: [3, 7]`")
+        }
+        Field::Source | Field::SourceA | Field::SourceB => {
+            "it is the path of a safetensors file, a model directory or an index file".to_owned()
+        }
+        Field::SourceKey => "it is the donor's key, with as many `*` as the pattern".to_owned(),
+    }
+}
+
+pub(super) fn granularity_name(granularity: Granularity) -> &'static str {
+    GRANULARITIES.iter().find(|word| word.1 == granularity).map_or("", |word| word.0)
+}
+
+/// The granularity a node names, without a word if it names none.
+pub(super) fn granularity_of(node: &Node) -> Option<Granularity> {
+    match &node.value {
+        Value::Text(text) => GRANULARITIES.iter().find(|word| word.0 == text).map(|word| word.1),
+        _ => None,
+    }
+}
+
+/// A `replace` needs a capture for each `*` of its `source_key`.
+pub(super) fn check_captures(
+    pattern: &Spanned<Pattern>,
+    source_key: &Spanned<Template>,
+    report: &mut Report<'_>,
+) -> Option<()> {
+    if let Some(star) = pattern.value.braced_star() {
+        let help =
+            "a `*` in braces has no place among the captures: write one operation for each alternative";
+        let error = PatternError {
+            span: star,
+            message: "`*` cannot stand within braces in a `replace`".to_owned(),
+            help: Some(help.to_owned()),
+        };
+        bad_glob(&pattern.with(()), pattern.value.as_str(), error, report);
+        return None;
+    }
+    let (have, need) = (pattern.value.wildcards(), source_key.value.wildcards());
+    if have == need {
+        return Some(());
+    }
+    let message = format!("`pattern` has {have} `*` and `source_key` has {need}");
+    let count = |n: usize| format!("{n} `*`");
+    let mismatch = source_key.mark(Diagnostic::new(Code::WildcardMismatch, message), count(need));
+    let mismatch = pattern.mark(mismatch, count(have));
+    report.push(mismatch.help("each `*` of `pattern` fills one `*` of `source_key`, from left to right"));
+    None
+}
+
+/// A text, or a mistake.
+fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) -> Option<&'n str> {
+    let message = format!("`{}` is {}, not text", field.name(), node.value.kind());
+    match &node.value {
+        Value::Text(text) if text.is_empty() && field != Field::Pattern => {
+            report.bad_value(node, format!("`{}` is empty", field.name()), "", expected(field));
+        }
+        Value::Text(text) => return Some(text),
+        Value::List(_) | Value::Map(_)
+            if matches!(field, Field::Pattern | Field::Exclude | Field::SourceKey) =>
+        {
+            let help = match flow_text(node, report.text) {
+                Some(written) => {
+                    format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(written))
+                }
+                None => format!("quote the pattern; {}", expected(field)),
+            };
+            report.bad_value(&node.visible().with(Value::Null), message, "", help);
+        }
+        Value::List(_) | Value::Map(_) => {
+            report.bad_value(&node.visible().with(Value::Null), message, "", expected(field));
+        }
+        _ => {
+            let written = report.text.get(node.span.clone()).unwrap_or_default();
+            report.bad_value(node, message, "", format!("put quotes around it: {}", quoted(written)));
+        }
+    }
+    None
+}
+
+/// The source of a list or mapping in brackets, up to the bracket that closes it.
+fn flow_text<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
+    let rest = text.get(node.span.start..)?.lines().next()?;
+    let mut depth = 0_usize;
+    for (at, sign) in rest.char_indices() {
+        match sign {
+            '[' | '{' => depth += 1,
+            ']' | '}' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return rest.get(..=at);
+                }
+            }
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
+    let name = text(Field::Name, node, report)?;
+    if name.chars().any(char::is_control) {
+        let message = "`name` has a line break or another control character".to_owned();
+        report.bad_value(node, message, "", "use one line of plain text".to_owned());
+        return None;
+    }
+    Some(name.to_owned())
+}
+
+fn pattern(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<Pattern>> {
+    let text = text(field, node, report)?;
+    match Pattern::parse(text) {
+        Ok(pattern) => Some(node.with(pattern)),
+        Err(error) => {
+            bad_glob(&node.with(()), text, error, report);
+            None
+        }
+    }
+}
+
+/// Labels the mistake inside the pattern, if the pattern stands in the file letter by letter; else all of it.
+fn bad_glob(place: &Spanned<()>, text: &str, error: PatternError, report: &mut Report<'_>) {
+    let inside = inner(&place.span, text, report.text)
+        .map(|start| start + error.span.start..start + error.span.end)
+        .filter(|span| !span.is_empty());
+    let place = Spanned { span: inside.unwrap_or_else(|| place.span.clone()), ..place.clone() };
+    let refusal = place.mark(Diagnostic::new(Code::BadGlob, error.message), "");
+    report.push(match error.help {
+        Some(help) => refusal.help(help),
+        None => refusal,
+    });
+}
+
+/// Where a scalar's text begins in the file, if no quoting or folding stands between.
+fn inner(span: &Span, text: &str, file: &str) -> Option<usize> {
+    let written = file.get(span.clone())?;
+    let quotes = usize::from(written.starts_with(['"', '\'']));
+    (written.get(quotes..written.len() - quotes)? == text).then_some(span.start + quotes)
+}
+
+fn patterns(node: &Node, report: &mut Report<'_>) -> Option<Vec<Spanned<Pattern>>> {
+    match &node.value {
+        Value::List(items) => {
+            let read: Vec<_> = items.iter().map(|item| pattern(Field::Exclude, item, report)).collect();
+            read.into_iter().collect()
+        }
+        _ => pattern(Field::Exclude, node, report).map(|pattern| vec![pattern]),
+    }
+}
+
+fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
+    let value = match &node.value {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a whole number beyond 2^53 is rounded, as in any decimal"
+        )]
+        Value::Int(value) => *value as f64,
+        Value::Float(value) => *value,
+        other => {
+            let message = format!("`{}` is {}, not a number", field.name(), other.kind());
+            let help = match other {
+                Value::Text(text) if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
+                    format!("write it without quotes and underscores: `{}`", text.trim())
+                }
+                _ => expected(field),
+            };
+            report.bad_value(&node.visible().with(Value::Null), message, "", help);
+            return None;
+        }
+    };
+    if !value.is_finite() {
+        let message = format!("`{}` is not a finite number", field.name());
+        let refusal = node.mark(Diagnostic::new(Code::NotFinite, message), "");
+        report.push(refusal.help("use a number that is neither infinite nor NaN"));
+        return None;
+    }
+    Some(node.with(value))
+}
+
+fn ratio(node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
+    let ratio = number(Field::Ratio, node, report)?;
+    if !(0.0..=1.0).contains(&ratio.value) {
+        let message = format!("`ratio` is {}, not between 0 and 1", ratio.value);
+        let refusal = node.mark(Diagnostic::new(Code::RatioOutOfRange, message), "");
+        report.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
+        return None;
+    }
+    Some(ratio)
+}
+
+fn word<T: Copy>(
+    field: Field,
+    words: &[(&str, T)],
+    node: &Node,
+    report: &mut Report<'_>,
+) -> Option<Spanned<T>> {
+    let written = text(field, node, report)?;
+    if let Some(word) = words.iter().find(|word| word.0 == written) {
+        return Some(node.with(word.1));
+    }
+    let near = suggest::nearest(written, words.iter().map(|word| word.0));
+    let help = suggest::did_you_mean(near, &expected(field));
+    report.bad_value(node, format!("unknown {} `{written}`", field.name()), "", help);
+    None
+}
+
+fn ids(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<Vec<Spanned<u64>>>> {
+    let Value::List(items) = &node.value else {
+        let message = format!("`{}` is {}, not a list", field.name(), node.value.kind());
+        let written = report.text.get(node.span.clone()).unwrap_or_default();
+        let help = match node.value {
+            Value::Int(_) => format!("write `{}: [{written}]`", field.name()),
+            _ => expected(field),
+        };
+        report.bad_value(&node.visible().with(Value::Null), message, "", help);
+        return None;
+    };
+    if items.is_empty() {
+        let empty = Diagnostic::new(Code::EmptyIds, format!("`{}` is empty", field.name()));
+        report.push(node.mark(empty, "").help("list what is to be zeroed, or drop the operation"));
+        return None;
+    }
+    let read: Vec<_> = items.iter().map(|item| id(field, item, report)).collect();
+    read.into_iter().collect::<Option<Vec<_>>>().map(|ids| node.visible().with(ids))
+}
+
+fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>> {
+    if let Value::Int(value) = node.value
+        && let Ok(id) = u64::try_from(value)
+    {
+        return Some(node.with(id));
+    }
+    let message = match &node.value {
+        Value::Int(_) => format!("`{}` has a negative number", field.name()),
+        Value::Float(_) => format!("`{}` has a number that is not whole", field.name()),
+        other => format!("`{}` has {}, not a whole number", field.name(), other.kind()),
+    };
+    report.bad_value(&node.visible().with(Value::Null), message, "", "ids count from 0".to_owned());
+    None
+}
+
+fn path(field: Field, node: &Node, dir: &Path, report: &mut Report<'_>) -> Option<Spanned<PathBuf>> {
+    let path = text(field, node, report)?;
+    if path.contains('\0') {
+        let message = format!("`{}` has a NUL character", field.name());
+        report.bad_value(node, message, "", expected(field));
+        return None;
+    }
+    Some(node.with(dir.join(path)))
+}
+
+fn template(node: &Node, report: &mut Report<'_>) -> Option<Spanned<Template>> {
+    Some(node.with(Template::new(text(Field::SourceKey, node, report)?)))
+}
