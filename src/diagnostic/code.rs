@@ -1,5 +1,7 @@
 //! The catalogue of codes: one line for each kind of mistake.
 
+use std::fmt;
+
 use super::Severity;
 
 macro_rules! codes {
@@ -32,6 +34,22 @@ macro_rules! codes {
             }
         }
     };
+}
+
+impl fmt::Display for Code {
+    /// The full name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "surgery::{}", self.name())
+    }
+}
+
+impl Code {
+    /// The code of a name, with or without `surgery::`.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Code> {
+        let name = name.strip_prefix("surgery::").unwrap_or(name);
+        Code::ALL.iter().copied().find(|code| code.name() == name)
+    }
 }
 
 codes! {

@@ -5,13 +5,22 @@
 
 mod code;
 mod excerpt;
+mod explain;
+mod github;
+mod json;
 mod look;
 mod position;
 mod render;
+mod sarif;
+mod uri;
 
 pub use code::Code;
+pub use explain::{explain, page};
+pub use github::github;
+pub use json::json;
 pub use look::{BOLD, DIM, Look, columns, rows, wrap};
 pub use render::{render, summary};
+pub use sarif::sarif;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -87,5 +96,13 @@ impl Diagnostic {
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.code.severity()
+    }
+
+    /// Message and help, for places that know no help of their own.
+    fn with_help(&self) -> String {
+        match &self.help {
+            Some(help) => format!("{}\nhelp: {help}", self.message),
+            None => self.message.clone(),
+        }
     }
 }

@@ -56,6 +56,12 @@ impl<'t> Lines<'t> {
         Position { line: line + 1, column: before.chars().count() + 1 }
     }
 
+    /// Where a span begins, and the place just behind it.
+    pub(super) fn range(&self, span: &Span) -> (Position, Position) {
+        let span = self.clamp(span);
+        (self.position(span.start), self.position(span.end))
+    }
+
     /// The same span within the text, on character boundaries.
     pub(super) fn clamp(&self, span: &Span) -> Span {
         let floor = |offset: usize| self.text.floor_char_boundary(offset);

@@ -88,7 +88,7 @@ impl std::error::Error for Drawn<'_> {}
 
 impl miette::Diagnostic for Drawn<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(format!("surgery::{}", self.diagnostic.code.name())))
+        Some(Box::new(self.diagnostic.code))
     }
 
     fn severity(&self) -> Option<miette::Severity> {

@@ -1,0 +1,55 @@
+//! What each code means, at length: `mlxcel surgery explain CODE`, and all of them as `docs/diagnostics.md`.
+
+use super::{Code, Severity};
+
+/// One section a code, headed by its name; see the test below.
+const PAGES: &str = include_str!("explain.md");
+
+/// A code's page, in Markdown, headed by its full name.
+#[must_use]
+pub fn explain(code: Code) -> String {
+    let (name, summary) = (code.name(), code.summary());
+    let severity = code.severity().name();
+    format!("# surgery::{name}\n\n{severity}: {summary}\n\n{}\n", body(code))
+}
+
+/// All pages as one document.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Diagnostics\n\nEverything that mlxcel can say about a surgery file, the model it is for and the donors it \
+         names. An error means that there is no plan and nothing is loaded. A warning is probably not what was meant \
+         (`--deny warnings` makes it count); advice is worth knowing. `mlxcel surgery explain CODE` shows one of these \
+         pages.\n",
+    );
+    for (severity, heading) in
+        [(Severity::Error, "Errors"), (Severity::Warning, "Warnings"), (Severity::Advice, "Advice")]
+    {
+        page.push_str(&format!("\n## {heading}\n"));
+        for code in Code::ALL.iter().filter(|code| code.severity() == severity) {
+            page.push_str(&format!("\n### {}\n\n*{}*\n\n{}\n", code.name(), code.summary(), body(*code)));
+        }
+    }
+    page
+}
+
+/// The text under a code's heading.
+fn body(code: Code) -> &'static str {
+    let mut sections = PAGES.split("\n## ").skip(1).filter_map(|section| section.split_once('\n'));
+    sections.find(|(name, _)| *name == code.name()).map_or("", |(_, body)| body.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_page_and_every_page_its_code() {
+        let headings: Vec<&str> = PAGES.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+        assert_eq!(headings, names);
+        for code in Code::ALL {
+            assert!(body(*code).len() > 60, "`{code}` is hardly explained");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Diagnostics as workflow commands, which GitHub shows beside the line they are about.
+
+use std::fmt::Write;
+
+use super::position::Lines;
+use super::{Diagnostic, Severity, Source, uri};
+
+/// One line a diagnostic: `::error file=…,line=…,endLine=…,col=…,endColumn=…,title=…::message`. Without a place in the
+/// YAML only the file is named, without a source not even that. Advice is a `notice`.
+#[must_use]
+pub fn github(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
+    let lines = source.map(|source| Lines::new(&source.text));
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        let mut properties = Vec::new();
+        if let Some(source) = source {
+            properties.push(("file", uri::plain(&source.path)));
+        }
+        if let (Some(lines), Some(label)) = (&lines, diagnostic.labels.first()) {
+            let (start, end) = lines.range(&label.span);
+            properties.push(("line", start.line.to_string()));
+            properties.push(("endLine", end.line.to_string()));
+            // GitHub wants columns only within one line.
+            if start.line == end.line {
+                properties.push(("col", start.column.to_string()));
+                properties.push(("endColumn", end.column.to_string()));
+            }
+        }
+        properties.push(("title", diagnostic.code.to_string()));
+        let properties: Vec<String> =
+            properties.into_iter().map(|(name, value)| format!("{name}={}", property(&value))).collect();
+        let command = match diagnostic.severity() {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Advice => "notice",
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "::{command} {}::{}", properties.join(","), data(&diagnostic.with_help()));
+    }
+    out
+}
+
+/// GitHub's escapes for the text of a command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// GitHub's escapes for a property, which ends at `,` or `:`.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Code;
+
+    #[test]
+    fn a_diagnostic_is_one_line_and_its_signs_are_escaped() {
+        let source = Source { path: "./a,b:c%.yaml".into(), text: "version: 1\nx: é\n".into() };
+        let diagnostic = Diagnostic::new(Code::UnknownField, "50% of\r\n`x`: wrong, really")
+            .label(11..12, "")
+            .help("a: b, c");
+        assert_eq!(
+            github(&[diagnostic], Some(&source)),
+            "::error file=a%2Cb%3Ac%25.yaml,line=2,endLine=2,col=1,endColumn=2,title=surgery%3A%3Aunknown_field\
+             ::50%25 of%0D%0A`x`: wrong, really%0Ahelp: a: b, c\n"
+        );
+    }
+
+    #[test]
+    fn a_span_over_lines_has_no_columns_and_no_place_needs_none() {
+        let source = Source { path: "a.yaml".into(), text: "a\nb\n".into() };
+        let wide = Diagnostic::new(Code::Syntax, "x").label(0..3, "");
+        let advice = Diagnostic::new(Code::NoEffect, "y");
+        assert_eq!(
+            github(&[wide, advice.clone()], Some(&source)),
+            "::error file=a.yaml,line=1,endLine=2,title=surgery%3A%3Asyntax::x\n\
+             ::notice file=a.yaml,title=surgery%3A%3Ano_effect::y\n"
+        );
+        assert_eq!(github(&[advice], None), "::notice title=surgery%3A%3Ano_effect::y\n");
+    }
+}
