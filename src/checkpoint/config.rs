@@ -1,12 +1,31 @@
 //! [`ModelConfig`]: what `config.json` says.
 
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
 use super::Quantization;
+use super::ReadError;
+use super::file::read_text;
+
+/// `config.json` must be no longer than this (mixtures with per-module quantization reach a few megabytes).
+const LONGEST: u64 = 32_000_000;
+
+/// Where vision-language and multi-part models keep the text model's values.
+const TEXT_CONFIGS: [&[&str]; 4] = [
+    &["text_config"],
+    &["llm_config"],
+    &["language_config"],
+    &["thinker_config", "text_config"],
+];
 
 /// `config.json`, with the values that planning needs lifted out of the places families keep them in.
+///
+/// A value that is null, or zero where it counts something, is missing.
 #[derive(Debug, Clone, Default)]
 pub struct ModelConfig {
     /// The whole object.
-    pub json: serde_json::Map<String, serde_json::Value>,
+    pub json: Map<String, Value>,
     /// `model_type` of the root, empty when absent.
     pub model_type: String,
     /// Query heads (root, `text_config`, `llm_config`, `language_config`, `thinker_config.text_config`, or the model
@@ -14,7 +33,7 @@ pub struct ModelConfig {
     pub heads: Option<u64>,
     /// Key/value heads.
     pub kv_heads: Option<u64>,
-    /// `head_dim` where it is explicit.
+    /// `head_dim` where it is explicit, or fixed by the model type.
     pub head_dim: Option<u64>,
     /// `hidden_size`.
     pub hidden_size: Option<u64>,
@@ -29,9 +48,159 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
+    /// Reads a `config.json`.
+    ///
+    /// # Errors
+    /// What the system says, or that it is no JSON object.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        let help = "a model directory needs the `config.json` that the model was published with";
+        let text = read_text(path, LONGEST).map_err(|error| match error.help {
+            None => error.help(help),
+            Some(_) => error,
+        })?;
+        Self::parse(&text).map_err(|reason| ReadError::unreadable(path, reason).help(help))
+    }
+
+    /// Parses the text of a `config.json`.
+    ///
+    /// # Errors
+    /// A lowercase fragment that says why it is no JSON object.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match serde_json::from_str(text) {
+            Ok(Value::Object(json)) => Ok(Self::from_json(json)),
+            Ok(Value::Array(_)) => Err("a JSON list, not an object".into()),
+            Ok(_) => Err("a JSON value, not an object".into()),
+            Err(_) if text.trim().is_empty() => Err("empty".into()),
+            Err(error) => Err(format!("not JSON: {error}")),
+        }
+    }
+
+    /// Lifts the values out of a parsed `config.json`.
+    #[must_use]
+    pub fn from_json(json: Map<String, Value>) -> Self {
+        let mut config = Self {
+            json,
+            ..Self::default()
+        };
+        config.model_type = config
+            .json
+            .get("model_type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let defaults = Defaults::of(config.text_model_type());
+        config.heads = config.number("num_attention_heads").or(defaults.heads);
+        // Before grouped-query attention every head had its own keys and values.
+        config.kv_heads = config
+            .number("num_key_value_heads")
+            .or(defaults.kv_heads)
+            .or(config.heads);
+        config.head_dim = config.number("head_dim").or(defaults.head_dim);
+        config.hidden_size = config.number("hidden_size").or(defaults.hidden_size);
+        config.intermediate_size = config.number("intermediate_size").or(defaults.intermediate_size);
+        config.tied_embeddings = config.value("tie_word_embeddings").and_then(Value::as_bool);
+        config.is_vision_language = present(&config.json, "vision_config").is_some();
+        config.quantization = ["quantization", "quantization_config"]
+            .into_iter()
+            .find_map(|name| config.value(name)?.as_object())
+            .map(Quantization::from_json);
+        config
+    }
+
     /// The model type of the text model: `text_config.model_type` and its like, else the root's.
     #[must_use]
     pub fn text_model_type(&self) -> &str {
-        todo!()
+        let nested = TEXT_CONFIGS
+            .iter()
+            .find_map(|place| descend(&self.json, place)?.get("model_type")?.as_str());
+        nested.unwrap_or(&self.model_type)
+    }
+
+    /// A value of the root, or else of the text model's own config.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        let nested = || {
+            TEXT_CONFIGS
+                .iter()
+                .find_map(|place| present(descend(&self.json, place)?, name))
+        };
+        present(&self.json, name).or_else(nested)
+    }
+
+    /// A count or size: [`value`](Self::value) where it is a positive whole number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.value(name)
+            .and_then(Value::as_u64)
+            .filter(|&number| number > 0)
+    }
+}
+
+fn descend<'a>(json: &'a Map<String, Value>, place: &[&str]) -> Option<&'a Map<String, Value>> {
+    place
+        .iter()
+        .try_fold(json, |object, name| object.get(*name)?.as_object())
+}
+
+fn present<'a>(json: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    json.get(name).filter(|value| !value.is_null())
+}
+
+/// What a model type means when its config leaves sizes out, as published conversions of Gemma 3 do. The
+/// values are those of the families' own configuration classes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Defaults {
+    heads: Option<u64>,
+    /// `None`: as many as heads.
+    kv_heads: Option<u64>,
+    head_dim: Option<u64>,
+    hidden_size: Option<u64>,
+    intermediate_size: Option<u64>,
+}
+
+impl Defaults {
+    fn of(model_type: &str) -> Self {
+        let sizes = |heads, hidden, intermediate| Self {
+            heads: Some(heads),
+            hidden_size: Some(hidden),
+            intermediate_size: Some(intermediate),
+            ..Self::default()
+        };
+        match model_type {
+            "llama" | "olmo2" | "granite" => sizes(32, 4096, 11008),
+            "mistral" | "mixtral" => Self {
+                kv_heads: Some(8),
+                ..sizes(32, 4096, 14336)
+            },
+            "phi3" => sizes(32, 3072, 8192),
+            "smollm3" => Self {
+                kv_heads: Some(4),
+                ..sizes(16, 2048, 11008)
+            },
+            "qwen2" => sizes(32, 4096, 22016),
+            "qwen2_vl" | "qwen2_vl_text" | "qwen2_5_vl" | "qwen2_5_vl_text" => Self {
+                kv_heads: Some(8),
+                ..sizes(64, 8192, 29568)
+            },
+            "qwen3" => Self {
+                head_dim: Some(128),
+                ..sizes(32, 4096, 22016)
+            },
+            "qwen3_moe" => Self {
+                kv_heads: Some(4),
+                ..sizes(32, 2048, 6144)
+            },
+            "gemma" => Self {
+                kv_heads: Some(16),
+                head_dim: Some(256),
+                ..sizes(16, 3072, 24576)
+            },
+            "gemma2" | "gemma3" | "gemma3_text" => Self {
+                kv_heads: Some(4),
+                head_dim: Some(256),
+                ..sizes(8, 2304, 9216)
+            },
+            _ => Self::default(),
+        }
     }
 }

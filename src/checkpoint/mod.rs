@@ -2,58 +2,49 @@
 //!
 //! [`Weights::open`] reads the headers of a file, a directory or an index file; [`Checkpoint::open`] adds `config.json`
 //! and restores the tied head. Donors are `Weights`, the base is a `Checkpoint`.
+//!
+//! ```text
+//! path ──discover──▶ files ──Shard::open──▶ Header ──▶ TensorIndex ──sanitize──▶ the keys the loader will see
+//!                 (index.json)  (parallel)                          (config.json)
+//! ```
+//!
+//! Everything here comes from strangers: nothing is believed, nothing is read without a limit, and only regular files
+//! are opened.
 
 mod affine;
 mod config;
+mod discover;
+mod dtype;
 mod error;
+mod file;
+mod header;
 mod index;
+mod json;
 mod key;
+mod listing;
+mod quantization;
 mod role;
 mod sanitize;
 mod shard;
+mod sniff;
+mod weights;
 
-pub use affine::{AffineFormat, AffineSet, ModuleQuantization, Packing, Quantization, packing};
+pub use affine::{AffineFormat, AffineSet, Packing, packing};
 pub use config::ModelConfig;
+pub use dtype::{byte_length, is_dense_float, mlx_can_load};
 pub use error::{ReadError, ReadErrorKind, ReadWarning};
+pub use header::Header;
 pub use index::{Origin, TensorIndex, TensorInfo};
 pub use key::Key;
-pub use role::Role;
+pub use listing::Listing;
+pub use quantization::{ModuleQuantization, Quantization};
+pub use role::{Role, is_other_tower};
 pub use safetensors::Dtype;
-pub use shard::{Fingerprint, Shard};
+pub use sanitize::sanitize;
+pub use shard::{Fingerprint, Shard, StoredTensor};
+pub use weights::Weights;
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-/// The headers of a file, a directory of shards, or an index file, read and checked.
-#[derive(Debug)]
-pub struct Weights {
-    /// What was opened, as it was named.
-    pub path: PathBuf,
-    /// The open files, in name order.
-    pub shards: Vec<Shard>,
-    /// Every tensor of every shard.
-    pub index: TensorIndex,
-    /// `__metadata__.format` of the first shard that has one (`mlx`, `pt`).
-    pub format: Option<String>,
-    /// Oddities that do not prevent reading.
-    pub warnings: Vec<ReadWarning>,
-}
-
-impl Weights {
-    /// Opens a `.safetensors` file, an index file or a directory, reading headers only, shards in parallel.
-    ///
-    /// # Errors
-    /// Every refusal found, each naming file and tensor.
-    pub fn open(path: &Path) -> Result<Self, Vec<ReadError>> {
-        todo!()
-    }
-
-    /// Where a tensor's bytes are: a tied tensor's are those it is tied to.
-    #[must_use]
-    pub fn locate(&self, info: &TensorInfo) -> (&Shard, Range<u64>) {
-        todo!()
-    }
-}
 
 /// A model directory: its weights and its `config.json`.
 #[derive(Debug)]
@@ -72,6 +63,38 @@ impl Checkpoint {
     /// # Errors
     /// Every refusal found, each naming its file.
     pub fn open(dir: &Path) -> Result<Self, Vec<ReadError>> {
-        todo!()
+        let metadata = dir.metadata().map_err(|error| vec![ReadError::io(dir, &error)])?;
+        if !metadata.is_dir() {
+            return Err(vec![not_a_directory(dir)]);
+        }
+        let config = ModelConfig::read(&dir.join("config.json"));
+        match (config, Weights::open(dir)) {
+            (Ok(config), Ok(mut weights)) => {
+                weights.index = sanitize(weights.index, &config);
+                Ok(Self {
+                    dir: dir.to_owned(),
+                    config,
+                    weights,
+                })
+            }
+            (Err(error), Ok(_)) => Err(vec![error]),
+            (Ok(_), Err(errors)) => Err(errors),
+            // Neither is there: the directory is no model, which is one mistake.
+            (Err(config), Err(errors)) if config.kind == ReadErrorKind::NotFound => Err(errors),
+            (Err(config), Err(errors)) => Err(std::iter::once(config).chain(errors).collect()),
+        }
+    }
+}
+
+/// A file in place of a model directory: says what it is, if that can be seen.
+fn not_a_directory(path: &Path) -> ReadError {
+    let help = "a model is a directory with `config.json` and safetensors weights";
+    match Shard::open(path) {
+        Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory").help(help),
+        Err(error) => ReadError {
+            reason: format!("not a model directory: {}", error.reason),
+            ..error
+        }
+        .help(help),
     }
 }

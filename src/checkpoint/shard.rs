@@ -1,11 +1,23 @@
 //! [`Shard`]: one `.safetensors` file, its header checked, its data read by position.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use super::file::open_regular;
+use super::header::Header;
+use super::sniff::sniff;
 use super::{Dtype, Key, ReadError};
+
+/// Headers must be shorter than this (the format's own limit).
+const LONGEST_HEADER: u64 = 100_000_000;
+/// The length of the header's length.
+const PREFIX: u64 = 8;
+
+/// What to do about a header that is wrong.
+const DAMAGED: &str = "the file is damaged, cut short or not safetensors: get or write it again";
 
 /// What tells whether a file is still the one that was planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +28,19 @@ pub struct Fingerprint {
     pub modified: u128,
     /// Device and inode where the system has them.
     pub identity: (u64, u64),
+}
+
+impl Fingerprint {
+    fn of(metadata: &Metadata) -> Self {
+        // Times before the epoch exist; all that counts is that they differ when the times do.
+        let seconds = metadata.mtime().cast_unsigned();
+        let nanoseconds = metadata.mtime_nsec().cast_unsigned();
+        Self {
+            len: metadata.len(),
+            modified: u128::from(seconds) * 1_000_000_000 + u128::from(nanoseconds),
+            identity: (metadata.dev(), metadata.ino()),
+        }
+    }
 }
 
 /// One tensor as the header has it; the range is absolute in the file.
@@ -42,6 +67,8 @@ pub struct Shard {
     pub metadata: Option<Vec<(String, String)>>,
     /// Where the data begins.
     pub data_start: u64,
+    /// Bytes after the last tensor.
+    pub trailing: u64,
     /// The file as it was when its header was read.
     pub fingerprint: Fingerprint,
     file: File,
@@ -53,7 +80,25 @@ impl Shard {
     /// # Errors
     /// The first refusal, with the tensor and the numbers.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        todo!()
+        let (file, metadata) = open_regular(path)?;
+        let fingerprint = Fingerprint::of(&metadata);
+        let header = read_header(path, &file, fingerprint.len)?;
+        let data_start = PREFIX + header.len() as u64;
+        let parsed = Header::parse(&header, data_start, fingerprint.len);
+        let Header {
+            tensors,
+            metadata,
+            trailing,
+        } = parsed.map_err(|reason| ReadError::unreadable(path, reason).help(DAMAGED))?;
+        Ok(Self {
+            path: path.to_owned(),
+            tensors,
+            metadata,
+            data_start,
+            trailing,
+            fingerprint,
+            file,
+        })
     }
 
     /// Fills `buffer` from the absolute byte `offset`, by a positioned read: usable from several threads.
@@ -61,14 +106,77 @@ impl Shard {
     /// # Errors
     /// What the system says; a file that has shrunk is `UnexpectedEof`.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        todo!()
+        self.file.read_exact_at(buffer, offset)
     }
 
     /// Whether the file (both the open one and what its name leads to now) is still the one whose header was read.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; a name that leads nowhere any more is no error but `false`.
     pub fn unchanged(&self) -> io::Result<bool> {
-        todo!()
+        if Fingerprint::of(&self.file.metadata()?) != self.fingerprint {
+            return Ok(false);
+        }
+        match self.path.metadata() {
+            Ok(named) => Ok(Fingerprint::of(&named) == self.fingerprint),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
+
+    /// `__metadata__.format`: which framework wrote it (`mlx`, `pt`).
+    #[must_use]
+    pub fn format(&self) -> Option<&str> {
+        let pairs = self.metadata.iter().flatten();
+        pairs
+            .filter(|(name, _)| name == "format")
+            .map(|(_, value)| value.as_str())
+            .next_back()
+    }
+}
+
+/// The header's text, of a length that the file can hold.
+fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> {
+    let refused = |reason: String| ReadError::unreadable(path, reason);
+    if len == 0 {
+        return Err(refused("empty (0 bytes)".into()).help("an interrupted download? get the file again"));
+    }
+    let mut start = [0; 64];
+    let start = start
+        .get_mut(..usize::try_from(len).map_or(64, |len| len.min(64)))
+        .unwrap_or_default();
+    file.read_exact_at(start, 0)
+        .map_err(|error| ReadError::io(path, &error))?;
+    let other = || sniff(start).map(|format| refused(format.reason.into()).help(format.help));
+
+    let Some(prefix) = start.first_chunk::<8>() else {
+        return Err(other().unwrap_or_else(|| {
+            refused(format!("{len} bytes: too short for a safetensors header")).help(DAMAGED)
+        }));
+    };
+    let length = u64::from_le_bytes(*prefix);
+    let room = len - PREFIX;
+    if length >= LONGEST_HEADER {
+        return Err(other().unwrap_or_else(|| {
+            refused(format!(
+                "a header of {length} bytes: the format allows less than {LONGEST_HEADER}"
+            ))
+            .help(DAMAGED)
+        }));
+    }
+    if length > room {
+        return Err(other().unwrap_or_else(|| {
+            let reason = format!("a header of {length} bytes, but only {room} follow: interrupted download?");
+            refused(reason).help(DAMAGED)
+        }));
+    }
+    let mut header = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut header, PREFIX)
+        .map_err(|error| ReadError::io(path, &error))?;
+    if !header.trim_ascii_start().starts_with(b"{") {
+        return Err(
+            other().unwrap_or_else(|| refused("the header is not a JSON object".into()).help(DAMAGED))
+        );
+    }
+    String::from_utf8(header).map_err(|_| refused("the header is not UTF-8 text".into()).help(DAMAGED))
 }

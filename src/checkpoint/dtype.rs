@@ -1,0 +1,42 @@
+//! Questions about element types.
+
+use super::Dtype;
+
+/// Whether surgery can calculate with it: F16, BF16 or F32.
+#[must_use]
+pub fn is_dense_float(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32)
+}
+
+/// Whether MLX loads it. Headers may name the other types; a tensor that is used may not have them.
+#[must_use]
+pub fn mlx_can_load(dtype: Dtype) -> bool {
+    matches!(
+        dtype,
+        Dtype::BOOL
+            | Dtype::U8
+            | Dtype::I8
+            | Dtype::F8_E4M3
+            | Dtype::F8_E8M0
+            | Dtype::I16
+            | Dtype::U16
+            | Dtype::F16
+            | Dtype::BF16
+            | Dtype::I32
+            | Dtype::U32
+            | Dtype::F32
+            | Dtype::C64
+            | Dtype::I64
+            | Dtype::U64
+    )
+}
+
+/// Bytes that a tensor of this type and shape takes; `None` on overflow, or if it does not fill whole bytes (F4, F6).
+#[must_use]
+pub fn byte_length(dtype: Dtype, shape: &[usize]) -> Option<u64> {
+    let elements = shape
+        .iter()
+        .try_fold(1_usize, |product, &entry| product.checked_mul(entry))?;
+    let bits = elements.checked_mul(dtype.bitsize())?;
+    (bits % 8 == 0).then_some((bits / 8) as u64)
+}

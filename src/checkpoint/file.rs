@@ -1,0 +1,48 @@
+//! Opening a file that somebody named: only regular files, and never more of them than was asked for.
+
+use std::fs::{File, Metadata};
+use std::io::Read as _;
+use std::path::Path;
+
+use super::ReadError;
+
+/// Opens a regular file. What it is is asked before it is opened: opening a FIFO would wait for its writer.
+pub(super) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
+    let refused = |error: std::io::Error| ReadError::io(path, &error);
+    regular(path, &path.metadata().map_err(refused)?)?;
+    let file = File::open(path).map_err(refused)?;
+    let metadata = file.metadata().map_err(refused)?;
+    regular(path, &metadata)?;
+    Ok((file, metadata))
+}
+
+/// Reads a text file of at most `limit` bytes; a byte order mark is dropped.
+pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
+    let (file, metadata) = open_regular(path)?;
+    let too_large = || ReadError::unreadable(path, format!("larger than {} MB", limit / 1_000_000));
+    if metadata.len() > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // The length above may be a lie (files of /proc have none): one byte more than the limit tells.
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| ReadError::io(path, &error))?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large());
+    }
+    let text = String::from_utf8(bytes).map_err(|_| ReadError::unreadable(path, "not UTF-8 text"))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+fn regular(path: &Path, metadata: &Metadata) -> Result<(), ReadError> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let what = if metadata.is_dir() {
+        "a directory, not a file"
+    } else {
+        "not a regular file"
+    };
+    Err(ReadError::unreadable(path, what))
+}

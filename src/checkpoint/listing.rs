@@ -1,0 +1,148 @@
+//! [`Listing`]: an index file (`model.safetensors.index.json`): which tensor is in which shard.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::error::Category;
+
+use super::error::Quoted;
+use super::file::read_text;
+use super::json::Text;
+use super::{Key, ReadError, ReadErrorKind};
+
+/// Index files must be no longer than this (one tensor takes about 100 bytes).
+const LONGEST: u64 = 100_000_000;
+
+const HELP: &str = "download or write the index file again; it must be {\"weight_map\": {tensor: file, …}}";
+
+/// The `weight_map` of an index file.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Names of the shards, in order.
+    pub shards: Vec<String>,
+    /// Tensors in the order of the file, each with the position of its shard.
+    pub tensors: Vec<(Key, usize)>,
+}
+
+impl Listing {
+    /// Parses the text of an index file.
+    ///
+    /// # Errors
+    /// A lowercase fragment: no JSON, no `weight_map`, not names, or names that lead out of the directory.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: IndexFile<'_> = serde_json::from_str(text).map_err(|error| match error.classify() {
+            Category::Data => format!("not an index file: {error}"),
+            _ => format!("not JSON: {error}"),
+        })?;
+        let Some(pairs) = file.weight_map else {
+            return Err("has no `weight_map`".into());
+        };
+        let mut shards: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, shard) in &pairs {
+            shards.insert(shard, 0);
+        }
+        for (place, (name, position)) in shards.iter_mut().enumerate() {
+            plain(name)?;
+            *position = place;
+        }
+        let tensors = pairs
+            .iter()
+            .map(|(key, shard)| (Key::from(&**key), shards[&**shard]))
+            .collect();
+        let shards = shards.into_keys().map(str::to_owned).collect();
+        Ok(Self { shards, tensors })
+    }
+
+    /// Reads and parses an index file.
+    pub(super) fn read(path: &Path) -> Result<Self, ReadError> {
+        let text = read_text(path, LONGEST).map_err(|error| match error.kind {
+            ReadErrorKind::Unreadable => ReadError {
+                kind: ReadErrorKind::BadIndex,
+                ..error
+            },
+            _ => error,
+        })?;
+        Self::parse(&text).map_err(|reason| ReadError::bad_index(path, reason).help(HELP))
+    }
+}
+
+/// Only a file beside the index may be named: an index from somewhere else must not lead anywhere else.
+fn plain(name: &str) -> Result<(), String> {
+    if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
+        return Err(format!(
+            "names the shard {}, which is not a plain file name",
+            Quoted(name)
+        ));
+    }
+    if !name.ends_with(".safetensors") {
+        return Err(format!(
+            "names the shard {}, which is not a `.safetensors` file",
+            Quoted(name)
+        ));
+    }
+    Ok(())
+}
+
+type Pairs<'de> = Vec<(Cow<'de, str>, Cow<'de, str>)>;
+
+/// The fields of an index file that count.
+struct IndexFile<'de> {
+    weight_map: Option<Pairs<'de>>,
+}
+
+impl<'de> Deserialize<'de> for IndexFile<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(IndexVisitor)
+    }
+}
+
+struct IndexVisitor;
+
+impl<'de> Visitor<'de> for IndexVisitor {
+    type Value = IndexFile<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with `weight_map`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut weight_map = None;
+        while let Some(field) = map.next_key_seed(Text)? {
+            if field == "weight_map" {
+                weight_map = map.next_value::<Option<WeightMap<'de>>>()?.map(|map| map.0);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(IndexFile { weight_map })
+    }
+}
+
+struct WeightMap<'de>(Pairs<'de>);
+
+impl<'de> Deserialize<'de> for WeightMap<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(WeightMapVisitor).map(Self)
+    }
+}
+
+struct WeightMapVisitor;
+
+impl<'de> Visitor<'de> for WeightMapVisitor {
+    type Value = Pairs<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`weight_map` (an object of file names under tensor names)")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(key) = map.next_key_seed(Text)? {
+            pairs.push((key, map.next_value_seed(Text)?));
+        }
+        Ok(pairs)
+    }
+}

@@ -1,0 +1,70 @@
+//! What a file is that is no safetensors file.
+
+/// A format recognised by its first bytes: what to say of it, and what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Format {
+    pub(super) reason: &'static str,
+    pub(super) help: &'static str,
+}
+
+const fn format(reason: &'static str, help: &'static str) -> Format {
+    Format { reason, help }
+}
+
+const LFS: Format = format(
+    "a Git LFS pointer, not the weights themselves",
+    "run `git lfs pull` in the repository it came from, or download the file",
+);
+const GGUF: Format = format(
+    "a GGUF file, which is not safetensors",
+    "use the model's safetensors: GGUF keeps other names, layouts and quantizations",
+);
+const ZIP: Format = format(
+    "a zip archive (PyTorch `.bin` or `.pt`, or NumPy `.npz`), not safetensors",
+    "convert it to safetensors, or download the model's `.safetensors` files",
+);
+const PICKLE: Format = format("a Python pickle (an old PyTorch file), not safetensors", ZIP.help);
+const HTML: Format = format(
+    "an HTML page, not safetensors",
+    "the download gave a web page (a login or an error): use the address of the file itself",
+);
+const XML: Format = format("an XML text, not safetensors", HTML.help);
+const JSON: Format = format(
+    "a JSON text, not safetensors",
+    "the download may have given an error message; an index file must be named `*.index.json`",
+);
+const HDF5: Format = format("an HDF5 file, not safetensors", ZIP.help);
+const GZIP: Format = format("a gzip archive, not safetensors", "unpack it first");
+
+/// Recognises what else people point at, by a file's first bytes.
+pub(super) fn sniff(start: &[u8]) -> Option<Format> {
+    let starts: [(&[u8], Format); 8] = [
+        (b"version https://git-lfs", LFS),
+        (b"GGUF", GGUF),
+        (b"PK\x03\x04", ZIP),
+        (b"PK\x05\x06", ZIP),
+        (b"\x89HDF\r\n\x1a\n", HDF5),
+        (b"\x1f\x8b", GZIP),
+        (b"\x80\x02", PICKLE),
+        (b"\x80\x04", PICKLE),
+    ];
+    if let Some((_, format)) = starts.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Some(*format);
+    }
+    let text = start
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(start)
+        .trim_ascii_start();
+    let begins = |word: &str| {
+        text.get(..word.len())
+            .is_some_and(|t| t.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    match text {
+        _ if begins("<!doctype html") || begins("<html") || begins("<head") => Some(HTML),
+        _ if begins("<?xml") => Some(XML),
+        [b'{' | b'[', next, ..] if next.is_ascii_whitespace() || matches!(next, b'"' | b'{' | b'}') => {
+            Some(JSON)
+        }
+        _ => None,
+    }
+}

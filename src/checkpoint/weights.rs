@@ -1,0 +1,211 @@
+//! [`Weights`]: the headers of one checkpoint put together.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::discover::{Files, discover, file_name};
+use super::error::{Quoted, listed};
+use super::listing::Listing;
+use super::{Key, Origin, ReadError, ReadErrorKind, ReadWarning, Shard, TensorIndex, TensorInfo};
+
+/// The headers of a file, a directory of shards, or an index file, read and checked.
+#[derive(Debug)]
+pub struct Weights {
+    /// What was opened, as it was named.
+    pub path: PathBuf,
+    /// The open files, in name order.
+    pub shards: Vec<Shard>,
+    /// Every tensor of every shard.
+    pub index: TensorIndex,
+    /// `__metadata__.format` of the first shard that has one (`mlx`, `pt`).
+    pub format: Option<String>,
+    /// Oddities that do not prevent reading.
+    pub warnings: Vec<ReadWarning>,
+}
+
+impl Weights {
+    /// Opens a `.safetensors` file, an index file or a directory, reading headers only, shards in parallel.
+    ///
+    /// # Errors
+    /// Every refusal found, each naming file and tensor.
+    pub fn open(path: &Path) -> Result<Self, Vec<ReadError>> {
+        let Files { paths, listing } = discover(path).map_err(|error| vec![error])?;
+        // A shard that an index file names must be there.
+        let missing = |error: ReadError| match (error.kind, &listing) {
+            (ReadErrorKind::NotFound, Some(_)) => ReadError {
+                kind: ReadErrorKind::BadIndex,
+                ..error
+            },
+            _ => error,
+        };
+        let opened: Vec<_> = paths
+            .par_iter()
+            .map(|path| Shard::open(path).map_err(missing))
+            .collect();
+        let mut shards = Vec::with_capacity(opened.len());
+        let mut errors = Vec::new();
+        for result in opened {
+            match result {
+                Ok(shard) => shards.push(shard),
+                Err(error) => errors.push(error),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let index = TensorIndex::new(entries(&shards));
+        distinct(path, &shards, &index).map_err(|error| vec![error])?;
+        let mut warnings: Vec<ReadWarning> = Vec::new();
+        for shard in shards.iter().filter(|shard| shard.trailing > 0) {
+            warnings.push(ReadWarning::TrailingBytes {
+                path: shard.path.clone(),
+                bytes: shard.trailing,
+            });
+        }
+        if let Some((file, listing)) = listing {
+            warnings.extend(compare(&file, listing, &shards, &index).map_err(|error| vec![error])?);
+        }
+        let format = shards.iter().find_map(Shard::format).map(str::to_owned);
+        Ok(Self {
+            path: path.to_owned(),
+            shards,
+            index,
+            format,
+            warnings,
+        })
+    }
+
+    /// Where a tensor's bytes are: a tied tensor's are those it is tied to.
+    ///
+    /// # Panics
+    /// If `info` is not from this checkpoint's index.
+    #[must_use]
+    pub fn locate(&self, info: &TensorInfo) -> (&Shard, Range<u64>) {
+        match &info.origin {
+            Origin::Stored { shard, range } => (&self.shards[*shard], range.clone()),
+            Origin::Tied(key) => match self.index.get(key.as_str()) {
+                Some(info) => self.locate(info),
+                None => panic!("`{key}` is not in the index it is tied in"),
+            },
+        }
+    }
+}
+
+fn entries(shards: &[Shard]) -> Vec<(Key, TensorInfo)> {
+    let mut entries = Vec::with_capacity(shards.iter().map(|shard| shard.tensors.len()).sum());
+    for (shard, opened) in shards.iter().enumerate() {
+        entries.extend(opened.tensors.iter().map(|tensor| {
+            let origin = Origin::Stored {
+                shard,
+                range: tensor.range.clone(),
+            };
+            (
+                tensor.key.clone(),
+                TensorInfo {
+                    dtype: tensor.dtype,
+                    shape: tensor.shape.clone(),
+                    origin,
+                },
+            )
+        }));
+    }
+    entries
+}
+
+fn shard_of(info: &TensorInfo) -> usize {
+    match info.origin {
+        Origin::Stored { shard, .. } => shard,
+        Origin::Tied(_) => usize::MAX,
+    }
+}
+
+/// No tensor is in two files.
+fn distinct(path: &Path, shards: &[Shard], index: &TensorIndex) -> Result<(), ReadError> {
+    let pairs = index.entries().windows(2);
+    let mut twice = pairs.filter_map(|pair| match pair {
+        [(a, first), (b, second)] if a == b => Some((a, shard_of(first), shard_of(second))),
+        _ => None,
+    });
+    let Some((key, first, second)) = twice.next() else {
+        return Ok(());
+    };
+    let name = |shard: usize| {
+        shards
+            .get(shard)
+            .map(|shard| file_name(&shard.path))
+            .unwrap_or_default()
+    };
+    let more = match twice.count() {
+        0 => String::new(),
+        more => format!(" (and so {} {more} more)", if more == 1 { "is" } else { "are" }),
+    };
+    let reason = format!(
+        "tensor {} is in both `{}` and `{}`{more}",
+        Quoted(key.as_str()),
+        name(first),
+        name(second)
+    );
+    Err(ReadError::unreadable(path, reason)
+        .help("remove the file that does not belong, or write an index file that names the right ones"))
+}
+
+/// Compares an index file with what its shards hold; both lists are walked in key order.
+fn compare(
+    file: &Path,
+    listing: Listing,
+    shards: &[Shard],
+    index: &TensorIndex,
+) -> Result<Vec<ReadWarning>, ReadError> {
+    let Listing {
+        shards: names,
+        mut tensors,
+    } = listing;
+    if !tensors.is_sorted() {
+        tensors.par_sort();
+    }
+    tensors.dedup();
+    let mut warnings = Vec::new();
+    let mut wrong = Vec::new();
+    let mut unlisted = |(key, info): &(Key, TensorInfo)| {
+        if let Some(shard) = shards.get(shard_of(info)) {
+            warnings.push(ReadWarning::UnlistedTensor {
+                path: shard.path.clone(),
+                key: key.clone(),
+            });
+        }
+    };
+    let mut stored = index.entries().iter().peekable();
+    for (key, shard) in tensors {
+        while let Some(entry) = stored.next_if(|(stored, _)| *stored < key) {
+            unlisted(entry);
+        }
+        match stored.peek() {
+            Some((stored_key, info)) if *stored_key == key && shard_of(info) == shard => drop(stored.next()),
+            _ => wrong.push((key, shard)),
+        }
+    }
+    if let Some((key, shard)) = wrong.first() {
+        let name = names.get(*shard).map_or("", String::as_str);
+        let elsewhere = index
+            .get(key.as_str())
+            .map(shard_of)
+            .and_then(|shard| names.get(shard));
+        let fact = elsewhere.map_or("does not have it".into(), |other| {
+            format!("does not have it (`{other}` does)")
+        });
+        let more = match wrong.len() {
+            1 => String::new(),
+            _ => format!(
+                "; so with {}",
+                listed(&wrong.iter().skip(1).map(|(key, _)| key).collect::<Vec<_>>())
+            ),
+        };
+        let reason = format!("puts {} into `{name}`, which {fact}{more}", Quoted(key.as_str()));
+        return Err(ReadError::bad_index(file, reason)
+            .help("download the index file and its shards from the same place"));
+    }
+    stored.for_each(unlisted);
+    Ok(warnings)
+}
