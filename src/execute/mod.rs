@@ -9,18 +9,39 @@
 //! Every number is computed in one order, whatever the number of threads: results, report and digest are the same bit
 //! for bit on every machine.
 
+mod blend;
 mod error;
+mod float;
+mod job;
+mod recipe;
+mod region;
 mod report;
+mod tally;
+mod tile;
 
 pub use error::ExecuteError;
 pub use report::{OperationReport, Report};
 
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::checkpoint::Shard;
+use crate::plan::cost::{LANES, TILE};
 use crate::plan::{Plan, Program};
+use job::{Buffers, Job};
+use report::Ledger;
+use tally::Outcome;
+
+/// Elements that are computed while those before them are hashed.
+const WINDOW: usize = 4 * LANES * TILE;
 
 /// Carries out a plan's programs, one at a time, in the plan's (key) order.
-#[derive(Debug)]
 pub struct Executor<'p> {
     plan: &'p Plan,
+    lanes: Vec<Buffers>,
+    /// Figures and digest, if somebody asks.
+    ledger: Option<(Ledger, Sha256)>,
 }
 
 impl<'p> Executor<'p> {
@@ -29,7 +50,8 @@ impl<'p> Executor<'p> {
     /// # Errors
     /// [`ExecuteError::Changed`].
     pub fn new(plan: &'p Plan) -> Result<Self, ExecuteError> {
-        todo!()
+        let ledger = Some((Ledger::new(plan), Sha256::new()));
+        Ok(Self { ledger, ..Self::without_report(plan)? })
     }
 
     /// The same, without figures and digest: as fast as memory.
@@ -37,7 +59,8 @@ impl<'p> Executor<'p> {
     /// # Errors
     /// [`ExecuteError::Changed`].
     pub fn without_report(plan: &'p Plan) -> Result<Self, ExecuteError> {
-        todo!()
+        check_unchanged(plan)?;
+        Ok(Self { plan, lanes: (0..LANES).map(|_| Buffers::new()).collect(), ledger: None })
     }
 
     /// Runs one program. `out` is exactly as long as the tensor ([`Program::result_bytes`]) and holds its bytes
@@ -49,7 +72,27 @@ impl<'p> Executor<'p> {
     /// # Panics
     /// If `out` has another length.
     pub fn run(&mut self, program: &Program, out: &mut [u8]) -> Result<(), ExecuteError> {
-        todo!()
+        assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
+        self.release_buffers(out.len() as u64);
+        let job = Job::new(self.plan, program, &mut self.lanes)?;
+        let mut outcome = Outcome::new(job.recipe.steps.len());
+        if let Some((ledger, digest)) = &mut self.ledger {
+            let mut done: &[u8] = &[];
+            for (i, window) in out.chunks_mut(WINDOW * job.recipe.width()).enumerate() {
+                let fill = || job.fill(i * WINDOW, window, &mut self.lanes, true);
+                let (next, ()) = rayon::join(fill, || digest.update(done));
+                outcome.add(&next?);
+                done = window;
+            }
+            digest.update(done);
+            ledger.enter(program, &job, &outcome);
+        } else {
+            outcome = job.fill(0, out, &mut self.lanes, false)?;
+        }
+        match outcome.overflow {
+            Some((count, first)) => Err(ExecuteError::NotFinite { key: program.key.clone(), count, first }),
+            None => Ok(()),
+        }
     }
 
     /// Checks again that base and donors are the files that were planned with, and sums up.
@@ -57,6 +100,37 @@ impl<'p> Executor<'p> {
     /// # Errors
     /// [`ExecuteError::Changed`]: then nothing that was computed may be used.
     pub fn finish(self) -> Result<Report, ExecuteError> {
-        todo!()
+        check_unchanged(self.plan)?;
+        Ok(self.ledger.map_or_else(Report::default, |(ledger, digest)| ledger.close(&digest.finalize())))
     }
+
+    /// Lets the buffers of earlier programs go where keeping them would cost more than the plan says.
+    fn release_buffers(&mut self, result: u64) {
+        let kept: usize = self.lanes.iter().flatten().map(Vec::capacity).sum();
+        if result + kept as u64 > self.plan.summary().peak_extra_bytes {
+            self.lanes.iter_mut().for_each(Vec::clear);
+        }
+    }
+}
+
+impl fmt::Debug for Executor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").field("plan", &self.plan.digest()).finish_non_exhaustive()
+    }
+}
+
+/// Whether base and donors are the files that were planned with.
+fn check_unchanged(plan: &Plan) -> Result<(), ExecuteError> {
+    let donors = plan.donors().iter().flat_map(|donor| &donor.weights.shards);
+    for shard in plan.base().weights.shards.iter().chain(donors) {
+        // A name that leads nowhere any more is a change too.
+        if !shard.unchanged().unwrap_or(false) {
+            return Err(changed(shard));
+        }
+    }
+    Ok(())
+}
+
+fn changed(shard: &Shard) -> ExecuteError {
+    ExecuteError::Changed { path: shard.path.clone() }
 }

@@ -1,0 +1,271 @@
+//! [`Job`]: a program with its files. Reads tiles by position, straight into the result or into buffers that are used
+//! again, and runs the recipe over them with rayon.
+
+use std::io;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::ExecuteError;
+use super::blend::{self, BLOCK, BlockSums, Sums};
+use super::recipe::{Member, Recipe, Start, Step};
+use super::tally::Outcome;
+use super::tile::{Tile, edit};
+use crate::checkpoint::{Dtype, Key, Shard};
+use crate::plan::cost::{self, LANES, TILE};
+use crate::plan::{Action, Method, Plan, Program, TensorRef};
+
+/// The donor bytes of one tile in flight; one buffer an input.
+pub(super) type Buffers = Vec<Vec<u8>>;
+
+/// A tensor in a file.
+#[derive(Debug)]
+struct Input<'p> {
+    shard: &'p Shard,
+    key: Key,
+    donor: bool,
+    dtype: Dtype,
+    range: Range<u64>,
+}
+
+/// A program, ready to run.
+#[derive(Debug)]
+pub(super) struct Job<'p> {
+    pub(super) recipe: Recipe,
+    /// What the result begins as, if the recipe starts in place.
+    begin: Option<Input<'p>>,
+    inputs: Vec<Input<'p>>,
+    /// The step of the plan that the start belongs to, if the start is an action.
+    pub(super) start_of: Option<usize>,
+    /// The step of the plan that each step of the recipe belongs to.
+    pub(super) step_of: Vec<usize>,
+    /// Whether a SLERP had to be a LERP.
+    pub(super) fell_back: bool,
+    /// Bytes read of the base and of donors, all passes together.
+    pub(super) base_bytes: u64,
+    pub(super) donor_bytes: u64,
+}
+
+impl<'p> Job<'p> {
+    /// Settles what is the same for all tiles; for a SLERP that takes a pass over both donors.
+    pub(super) fn new(
+        plan: &'p Plan,
+        program: &Program,
+        lanes: &mut [Buffers],
+    ) -> Result<Self, ExecuteError> {
+        let mut actions = cost::live(program).iter();
+        let mut job = Self {
+            recipe: Recipe {
+                dtype: program.dtype,
+                shape: program.shape.clone(),
+                start: Start::InPlace,
+                steps: Vec::new(),
+                inputs: Vec::new(),
+                member: match program.key.as_str().rsplit('.').next() {
+                    Some("scales") => Member::Scales,
+                    Some("biases") => Member::Biases,
+                    _ => Member::None,
+                },
+            },
+            begin: None,
+            inputs: Vec::new(),
+            start_of: None,
+            step_of: Vec::new(),
+            fell_back: false,
+            base_bytes: 0,
+            donor_bytes: 0,
+        };
+        if cost::reads_base(program) {
+            let (shard, range) = plan.base_tensor(program);
+            let key = program.key.clone();
+            job.base_bytes = range.end - range.start;
+            job.begin = Some(Input { shard, key, donor: false, dtype: program.dtype, range });
+        } else if let Some((step, action)) = actions.next() {
+            job.start_of = Some(*step);
+            job.begin_anew(plan, action, lanes)?;
+        }
+        for (step, action) in actions {
+            let action = match action {
+                Action::Scale { factor } => Step::Scale(*factor),
+                Action::Add { donor, alpha } => Step::Add { input: job.input(plan, donor), alpha: *alpha },
+                Action::Zero { region } => Step::Zero(region.clone()),
+                Action::Replace { .. } | Action::Blend { .. } => unreachable!("it would be the start"),
+            };
+            job.recipe.steps.push(action);
+            job.step_of.push(*step);
+        }
+        Ok(job)
+    }
+
+    /// Takes an action that overwrites the whole tensor as the start.
+    fn begin_anew(
+        &mut self,
+        plan: &'p Plan,
+        action: &Action,
+        lanes: &mut [Buffers],
+    ) -> Result<(), ExecuteError> {
+        let mut donors = cost::reads(action);
+        self.recipe.start = match (donors.next(), donors.next(), action) {
+            (Some(a), Some(b), Action::Blend { ratio, method, .. }) => {
+                let (a, b) = (self.input(plan, a), self.input(plan, b));
+                let weights = match method {
+                    Method::Lerp => None,
+                    Method::Slerp => {
+                        self.donor_bytes *= 2;
+                        let weights = blend::slerp(&self.sums(lanes)?, *ratio);
+                        self.fell_back = weights.is_none();
+                        weights
+                    }
+                };
+                Start::Mix { a, b, weights: weights.unwrap_or_else(|| blend::lerp(*ratio)) }
+            }
+            (Some(donor), ..) => {
+                let input = self.open(plan, donor);
+                if input.dtype == self.recipe.dtype {
+                    self.begin = Some(input);
+                    Start::InPlace
+                } else {
+                    self.recipe.inputs.push(input.dtype);
+                    self.inputs.push(input);
+                    Start::Cast(0)
+                }
+            }
+            _ => Start::Zeros,
+        };
+        Ok(())
+    }
+
+    fn open(&mut self, plan: &'p Plan, donor: &TensorRef) -> Input<'p> {
+        let (shard, info, range) = plan.donor_tensor(donor);
+        self.donor_bytes += range.end - range.start;
+        Input { shard, key: donor.key.clone(), donor: true, dtype: info.dtype, range }
+    }
+
+    /// The number of a donor tensor among the inputs.
+    fn input(&mut self, plan: &'p Plan, donor: &TensorRef) -> usize {
+        let input = self.open(plan, donor);
+        self.recipe.inputs.push(input.dtype);
+        self.inputs.push(input);
+        self.inputs.len() - 1
+    }
+
+    /// What an angle between the two inputs follows from.
+    fn sums(&self, lanes: &mut [Buffers]) -> Result<Sums, ExecuteError> {
+        let elements = self.recipe.elements();
+        let blocks = elements.div_ceil(BLOCK);
+        let per_lane = blocks.div_ceil(LANES).max(1);
+        let sums: Vec<Result<Vec<Sums>, ExecuteError>> = lanes
+            .par_iter_mut()
+            .take(blocks.div_ceil(per_lane))
+            .enumerate()
+            .map(|(lane, buffers)| {
+                let block = |at: usize| at * BLOCK..((at + 1) * BLOCK).min(elements);
+                (lane * per_lane..((lane + 1) * per_lane).min(blocks))
+                    .map(|at| self.block_sums(block(at), buffers))
+                    .collect()
+            })
+            .collect();
+        let mut total = Sums::default();
+        for lane in sums {
+            lane?.iter().for_each(|block| total.add(block));
+        }
+        Ok(total)
+    }
+
+    fn block_sums(&self, elements: Range<usize>, buffers: &mut Buffers) -> Result<Sums, ExecuteError> {
+        let mut sums = BlockSums::default();
+        for first in elements.clone().step_by(TILE) {
+            let bytes = self.read(first..(first + TILE).min(elements.end), buffers)?;
+            if let [a, b] = bytes[..] {
+                sums.feed((self.recipe.inputs[0], a), (self.recipe.inputs[1], b));
+            }
+        }
+        Ok(sums.total())
+    }
+
+    /// Makes the stretch of the result that begins at element `first`, a multiple of the tile.
+    pub(super) fn fill(
+        &self,
+        first: usize,
+        out: &mut [u8],
+        lanes: &mut [Buffers],
+        count: bool,
+    ) -> Result<Outcome, ExecuteError> {
+        let tile = TILE * self.recipe.width();
+        let per_lane = out.len().div_ceil(tile).div_ceil(LANES).max(1);
+        let outcomes: Vec<Result<Outcome, ExecuteError>> = out
+            .par_chunks_mut(per_lane * tile)
+            .zip(lanes)
+            .enumerate()
+            .map(|(lane, (out, buffers))| {
+                let mut outcome = Outcome::new(self.recipe.steps.len());
+                for (i, out) in out.chunks_mut(tile).enumerate() {
+                    let first = first + (lane * per_lane + i) * TILE;
+                    outcome.add(&self.tile(first, out, buffers, count)?);
+                }
+                Ok(outcome)
+            })
+            .collect();
+        let mut outcome = Outcome::new(self.recipe.steps.len());
+        for lane in outcomes {
+            outcome.add(&lane?);
+        }
+        Ok(outcome)
+    }
+
+    fn tile(
+        &self,
+        first: usize,
+        out: &mut [u8],
+        buffers: &mut Buffers,
+        count: bool,
+    ) -> Result<Outcome, ExecuteError> {
+        let elements = first..first + out.len() / self.recipe.width();
+        if let Some(begin) = &self.begin {
+            begin.read(&elements, out)?;
+        }
+        let inputs = self.read(elements, buffers)?;
+        Ok(edit(&self.recipe, Tile { first, out, inputs: &inputs }, count))
+    }
+
+    /// Reads the same elements of all inputs.
+    fn read<'b>(
+        &self,
+        elements: Range<usize>,
+        buffers: &'b mut Buffers,
+    ) -> Result<Vec<&'b [u8]>, ExecuteError> {
+        if buffers.len() < self.inputs.len() {
+            buffers.resize_with(self.inputs.len(), Vec::new);
+        }
+        self.inputs
+            .iter()
+            .zip(buffers)
+            .map(|(input, buffer)| {
+                let bytes = elements.len() * (input.dtype.bitsize() / 8);
+                if buffer.len() < bytes {
+                    buffer.resize(bytes, 0);
+                }
+                let buffer = &mut buffer[..bytes];
+                input.read(&elements, buffer)?;
+                Ok(&*buffer)
+            })
+            .collect()
+    }
+}
+
+impl Input<'_> {
+    fn read(&self, elements: &Range<usize>, buffer: &mut [u8]) -> Result<(), ExecuteError> {
+        let width = self.dtype.bitsize().div_ceil(8);
+        let offset = self.range.start + (elements.start * width) as u64;
+        self.shard.read_at(buffer, offset).map_err(|source| match source.kind() {
+            // The header promised these bytes, so the file has shrunk since.
+            io::ErrorKind::UnexpectedEof => ExecuteError::Changed { path: self.shard.path.clone() },
+            _ => ExecuteError::Read {
+                path: self.shard.path.clone(),
+                key: self.key.clone(),
+                donor: self.donor,
+                source,
+            },
+        })
+    }
+}
