@@ -2,7 +2,7 @@
 // Appended by `cargo xtask setup`: the half-precision accessors of shim.cpp, which hand out the 16 bits of a value.
 
 #[repr(transparent)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug, Default, Copy, Clone)]
 pub struct float16_t(pub u16);
 
 pub type bfloat16_t = u16;

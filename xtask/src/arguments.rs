@@ -35,11 +35,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: Option<Task>) {
-        assert_eq!(
-            parse(line.split_whitespace().map(String::from)).ok(),
-            expected,
-            "cargo xtask {line}"
-        );
+        assert_eq!(parse(line.split_whitespace().map(String::from)).ok(), expected, "cargo xtask {line}");
     }
 
     #[test]

@@ -15,21 +15,14 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Writes one line (or a few) to stderr.
-#[expect(
-    clippy::print_stderr,
-    reason = "a task's progress is for the person at the terminal"
-)]
+#[expect(clippy::print_stderr, reason = "a task's progress is for the person at the terminal")]
 pub(crate) fn say(text: &str) {
     eprintln!("{text}");
 }
 
 /// The command as a person would type it.
 pub(crate) fn shown(command: &Command) -> String {
-    std::iter::once(command.get_program())
-        .chain(command.get_args())
-        .map(quoted)
-        .collect::<Vec<_>>()
-        .join(" ")
+    std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn quoted(word: &OsStr) -> String {
@@ -45,9 +38,7 @@ fn quoted(word: &OsStr) -> String {
 /// Runs a program that speaks for itself; its failure is ours.
 #[expect(dead_code, reason = "the tasks that run programs come next")]
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("`{}` cannot be started", shown(command)))?;
+    let status = command.status().with_context(|| format!("`{}` cannot be started", shown(command)))?;
     if !status.success() {
         bail!("`{}` failed ({status})", shown(command));
     }
@@ -62,12 +53,7 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
         .with_context(|| format!("`{}` cannot be started", shown(command)))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "`{}` failed ({})\n{}",
-            shown(command),
-            output.status,
-            complaint.trim_end()
-        );
+        bail!("`{}` failed ({})\n{}", shown(command), output.status, complaint.trim_end());
     }
     String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", shown(command)))
 }
@@ -80,10 +66,7 @@ mod tests {
     fn a_command_is_shown_as_it_would_be_typed() {
         let mut command = Command::new("mlxcel");
         command.args(["generate", "--prompt", "One morning Anna", "--stop", "it's", ""]);
-        assert_eq!(
-            shown(&command),
-            r"mlxcel generate --prompt 'One morning Anna' --stop 'it'\''s' ''"
-        );
+        assert_eq!(shown(&command), r"mlxcel generate --prompt 'One morning Anna' --stop 'it'\''s' ''");
     }
 
     #[test]

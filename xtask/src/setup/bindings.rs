@@ -42,10 +42,7 @@ pub(super) fn generate(mlx_c: &Path, folder: &Path) -> Result<()> {
     let libclang = if let Some(path) = env::var_os("LIBCLANG_PATH") {
         PathBuf::from(path)
     } else {
-        say(&format!(
-            "setup: fetching {} {}",
-            LIBCLANG.package, LIBCLANG.version
-        ));
+        say(&format!("setup: fetching {} {}", LIBCLANG.package, LIBCLANG.version));
         LIBCLANG.unpack(&wheel)?;
         wheel.join(format!("libclang-{}.data/platlib/clang/native", LIBCLANG.version))
     };
@@ -53,13 +50,7 @@ pub(super) fn generate(mlx_c: &Path, folder: &Path) -> Result<()> {
     say("setup: compiling bindgen and writing the bindings");
     capture(
         process::cargo()
-            .args([
-                "run",
-                "--quiet",
-                "--package=xtask",
-                "--features=bindings",
-                "--bin=mlx-bindings",
-            ])
+            .args(["run", "--quiet", "--package=xtask", "--features=bindings", "--bin=mlx-bindings"])
             // bindgen runs for a second: compiling it without optimization saves the better part of a minute.
             .args(["--config", "profile.dev.package.'*'.opt-level=0", "--"])
             .args([mlx_c, &bindings])

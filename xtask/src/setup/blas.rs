@@ -33,12 +33,8 @@ impl fmt::Display for Blas {
         match self {
             Self::OpenBlas(path) => write!(f, "OpenBLAS ({})", path.display()),
             Self::Reference => {
-                let packages = [
-                    "libopenblas0-pthread",
-                    "openblas-threads",
-                    "libopenblas_pthreads0",
-                    "openblas",
-                ];
+                let packages =
+                    ["libopenblas0-pthread", "openblas-threads", "libopenblas_pthreads0", "openblas"];
                 write!(
                     f,
                     "its slow reference BLAS. For some 40 times the speed {}, then `cargo xtask setup` again",
@@ -67,10 +63,7 @@ pub(super) fn choose(prefix: &Path) -> Result<Blas> {
         return Ok(Blas::Reference);
     };
     if point_at(prefix, Some(&openblas))? && !loads(prefix) {
-        say(&format!(
-            "setup: libmlx does not load with {}",
-            openblas.display()
-        ));
+        say(&format!("setup: libmlx does not load with {}", openblas.display()));
         point_at(prefix, None)?;
         return Ok(Blas::Reference);
     }
@@ -114,11 +107,7 @@ fn libraries(prefix: &Path) -> Result<Vec<String>> {
     let mut names = entries
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect::<Result<Vec<_>>>()?;
-    names.retain(|name| {
-        ["libblas-", "liblapack-"]
-            .iter()
-            .any(|start| name.starts_with(start))
-    });
+    names.retain(|name| ["libblas-", "liblapack-"].iter().any(|start| name.starts_with(start)));
     names.retain(|name| !name.ends_with(".partial"));
     Ok(names)
 }
@@ -137,9 +126,8 @@ fn find() -> Option<PathBuf> {
 }
 
 fn known_to_linker(name: &str) -> Option<PathBuf> {
-    let list = ["ldconfig", "/sbin/ldconfig"]
-        .iter()
-        .find_map(|tool| capture(Command::new(tool).arg("-p")).ok())?;
+    let list =
+        ["ldconfig", "/sbin/ldconfig"].iter().find_map(|tool| capture(Command::new(tool).arg("-p")).ok())?;
     list.lines()
         .filter_map(|line| line.trim().split_once(" => "))
         .filter(|(entry, _)| entry.split(' ').next() == Some(name) && entry.contains("64"))
@@ -150,10 +138,5 @@ fn known_to_linker(name: &str) -> Option<PathBuf> {
 /// Whether every symbol that libmlx needs is found: an OpenBLAS may have been built without LAPACK.
 fn loads(prefix: &Path) -> bool {
     let load = "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)";
-    capture(
-        Command::new("python3")
-            .args(["-c", load])
-            .arg(prefix.join("mlx/lib/libmlx.so")),
-    )
-    .is_ok()
+    capture(Command::new("python3").args(["-c", load]).arg(prefix.join("mlx/lib/libmlx.so"))).is_ok()
 }

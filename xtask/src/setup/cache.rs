@@ -21,21 +21,12 @@ pub(super) struct Cache {
 impl Cache {
     /// The folder for this version of everything.
     pub(super) fn locate() -> Result<Self> {
-        let root = root(|name| {
-            env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        })
-        .context("neither MLXCEL_CACHE nor HOME is set; set MLXCEL_CACHE to a folder of your own")?;
+        let root = root(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+            .context("neither MLXCEL_CACHE nor HOME is set; set MLXCEL_CACHE to a folder of your own")?;
         fs::create_dir_all(&root).with_context(|| {
-            format!(
-                "{}: cannot be made; set MLXCEL_CACHE to another folder",
-                root.display()
-            )
+            format!("{}: cannot be made; set MLXCEL_CACHE to another folder", root.display())
         })?;
-        let root = root
-            .canonicalize()
-            .with_context(|| format!("{}: cannot be entered", root.display()))?;
+        let root = root.canonicalize().with_context(|| format!("{}: cannot be entered", root.display()))?;
         Ok(Self { root, name: name() })
     }
 
@@ -111,15 +102,8 @@ fn name() -> String {
         hash.update(text.len().to_le_bytes());
         hash.update(text);
     }
-    let hash: String = hash.finalize()[..6]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!(
-        "mlx-{}-sys-{MLX_SYS}-{}-{hash}",
-        LIBMLX.version,
-        env::consts::ARCH
-    )
+    let hash: String = hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("mlx-{}-sys-{MLX_SYS}-{}-{hash}", LIBMLX.version, env::consts::ARCH)
 }
 
 #[cfg(test)]
@@ -128,21 +112,13 @@ mod tests {
 
     #[track_caller]
     fn check(variables: &[(&str, &str)], expected: Option<&str>) {
-        let find = |name: &str| {
-            variables
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.into())
-        };
+        let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
         assert_eq!(root(find), expected.map(PathBuf::from));
     }
 
     #[test]
     fn the_most_specific_variable_wins() {
-        check(
-            &[("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("MLXCEL_CACHE", "/m")],
-            Some("/m"),
-        );
+        check(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("MLXCEL_CACHE", "/m")], Some("/m"));
         check(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], Some("/x/mlxcel"));
         check(&[("HOME", "/h")], Some("/h/.cache/mlxcel"));
         check(&[], None);

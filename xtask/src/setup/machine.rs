@@ -43,41 +43,25 @@ pub(super) fn equipped() -> Result<()> {
         missing.push(("the archiver `ar`", ["binutils"; 4]));
     }
     if !answers(Command::new("python3").arg("--version")) {
-        missing.push((
-            "Python 3 and its pip",
-            ["python3-pip", "python3-pip", "python3-pip", "python-pip"],
-        ));
+        missing.push(("Python 3 and its pip", ["python3-pip", "python3-pip", "python3-pip", "python-pip"]));
     } else if !answers(Command::new("python3").args(["-m", "pip", "--version"])) {
-        missing.push((
-            "Python's pip",
-            ["python3-pip", "python3-pip", "python3-pip", "python-pip"],
-        ));
+        missing.push(("Python's pip", ["python3-pip", "python3-pip", "python3-pip", "python-pip"]));
     }
     let mut lines: Vec<String> = missing
         .into_iter()
         .map(|(what, packages)| format!("{what} is missing; {}", remedy(packages)))
         .collect();
     lines.extend(old_glibc());
-    if lines.is_empty() {
-        Ok(())
-    } else {
-        bail!("{}", lines.join("\nerror: "))
-    }
+    if lines.is_empty() { Ok(()) } else { bail!("{}", lines.join("\nerror: ")) }
 }
 
 /// The C++ compiler: `CXX`, or the system's.
 pub(super) fn compiler() -> OsString {
-    env::var_os("CXX")
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "c++".into())
+    env::var_os("CXX").filter(|name| !name.is_empty()).unwrap_or_else(|| "c++".into())
 }
 
 fn answers(command: &mut Command) -> bool {
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
@@ -118,9 +102,7 @@ pub(super) fn remedy(packages: [&str; 4]) -> String {
 }
 
 fn root() -> bool {
-    Path::new("/proc/self")
-        .metadata()
-        .is_ok_and(|process| process.uid() == 0)
+    Path::new("/proc/self").metadata().is_ok_and(|process| process.uid() == 0)
 }
 
 #[cfg(test)]

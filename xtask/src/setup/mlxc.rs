@@ -56,26 +56,14 @@ pub(super) fn compile(mlx_c: &Path, include: &Path, folder: &Path) -> Result<()>
     sources.push(shim);
 
     say(&format!("setup: compiling mlx-c ({} files)", sources.len()));
-    let object = |source: &Path| {
-        objects
-            .join(source.file_name().unwrap_or_default())
-            .with_extension("o")
-    };
+    let object = |source: &Path| objects.join(source.file_name().unwrap_or_default()).with_extension("o");
     in_parallel(&sources, |source| {
         let mut command = Command::new(machine::compiler());
-        command
-            .args(FLAGS.split(' '))
-            .arg(source)
-            .arg("-o")
-            .arg(object(source));
+        command.args(FLAGS.split(' ')).arg(source).arg("-o").arg(object(source));
         command.arg("-include").arg(&format);
         command.arg("-I").arg(include).arg("-I").arg(mlx_c);
         // MLX's messages would otherwise quote where this machine keeps its sources.
-        command.arg(joined(&[
-            "-ffile-prefix-map=".as_ref(),
-            mlx_c.as_ref(),
-            "/=".as_ref(),
-        ]));
+        command.arg(joined(&["-ffile-prefix-map=".as_ref(), mlx_c.as_ref(), "/=".as_ref()]));
         capture(&mut command).map(drop)
     })?;
     capture(
@@ -98,9 +86,7 @@ fn joined(parts: &[&std::ffi::OsStr]) -> OsString {
 
 fn cpp_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("{}: cannot be read", folder.display()))?;
-    let mut files = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "cpp"));
     files.sort();
     Ok(files)
@@ -116,19 +102,13 @@ fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<()> + Sync) -> 
                 while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(error) = work(item) {
                         next.store(items.len(), Ordering::Relaxed);
-                        failure
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .get_or_insert(error);
+                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     }
                 }
             });
         }
     });
-    failure
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .map_or(Ok(()), Err)
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
