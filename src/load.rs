@@ -1,1 +1,114 @@
-//! (being built)
+//! The one door: a plan in, a model out. Every command that computes comes through here, so that none can bypass
+//! surgery; a plan of no operations and no file at all are the same path.
+//!
+//! ```text
+//! Plan ─▶ lazy tensors ─▶ trial build (shapes only) ─▶ surgery ─▶ build: each tensor read, cast, settled ─▶ Loaded
+//! ```
+
+use std::time::{Duration, Instant};
+
+use crate::checkpoint::Checkpoint;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::execute::Report;
+use crate::mlx;
+use crate::model::{self, Model};
+use crate::plan::Plan;
+use crate::weights::{Holdings, Policy, Precision, Progress, WeightMap, broken, total_memory};
+
+/// How to load.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// `--dtype`.
+    pub precision: Precision,
+}
+
+/// A model ready to compute, every weight settled in memory: it may move to another thread.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What computes.
+    pub model: Box<dyn Model>,
+    /// The plan that was carried out, with the checkpoint's configuration.
+    pub plan: Plan,
+    /// What the surgery did.
+    pub report: Report,
+    /// What the dtype policy decided.
+    pub policy: Policy,
+    /// How long it took.
+    pub timings: Timings,
+}
+
+/// How long loading took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timings {
+    /// Running the plan's programs.
+    pub surgery: Duration,
+    /// Everything, surgery included.
+    pub total: Duration,
+}
+
+/// Loads a model with a plan applied. `progress` hears of bytes of weights, up to its total.
+///
+/// # Errors
+/// A configuration or tensors that no family answers to, found before a weight is read; files that changed or cannot
+/// be read; results that are not finite. Nothing is loaded then.
+pub fn load(
+    plan: Plan,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Loaded, Vec<Diagnostic>> {
+    match carry_out(&plan, options, progress) {
+        Ok((model, report, policy, timings)) => Ok(Loaded { model, plan, report, policy, timings }),
+        Err(diagnostic) => Err(vec![diagnostic]),
+    }
+}
+
+fn carry_out(
+    plan: &Plan,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Box<dyn Model>, Report, Policy, Timings), Diagnostic> {
+    let start = Instant::now();
+    let checkpoint = plan.base();
+    refuse_foreign_packing(checkpoint)?;
+
+    let weights = WeightMap::open(checkpoint)?;
+    // Surgery keeps keys, shapes and dtypes, so a model that can be built of the stored tensors can be built of the
+    // edited ones: whatever does not fit is found here, before a weight is read.
+    drop(model::build(&checkpoint.config, weights.trial())?);
+
+    let operating = Instant::now();
+    let (weights, report) = weights.operate(plan, progress)?;
+    let surgery = operating.elapsed();
+
+    let holdings = Holdings::of(checkpoint);
+    let finite = || weights.is_finite_in_f16().map_err(|error| broken(&error));
+    let policy = Policy::decide(options.precision, mlx::device(), &holdings, total_memory(), finite)?;
+    let model = model::build(&checkpoint.config, weights.settling(policy.clone(), progress))?;
+    unchanged(checkpoint)?;
+    Ok((model, report, policy, Timings { surgery, total: start.elapsed() }))
+}
+
+/// Affine sets are decided by their tensors; other ways of packing announce themselves in the configuration.
+fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
+    let mode = checkpoint.config.quantization.as_ref().and_then(|quantization| quantization.mode.as_deref());
+    match mode {
+        None | Some("affine") => Ok(()),
+        Some(other) => {
+            let message = format!("the checkpoint is quantized as `{other}`, which cannot be run");
+            Err(Diagnostic::new(Code::UnsupportedQuantization, message)
+                .help("use the unquantized checkpoint, or a conversion in MLX's affine format"))
+        }
+    }
+}
+
+/// Checks that what MLX has read lazily is what was planned with.
+fn unchanged(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
+    for shard in &checkpoint.weights.shards {
+        if !shard.unchanged().unwrap_or(false) {
+            let message = format!("`{}` changed while it was read", shard.path.display());
+            return Err(Diagnostic::new(Code::DonorChanged, message)
+                .help("run again when nothing writes to the model"));
+        }
+    }
+    Ok(())
+}

@@ -1,1 +1,483 @@
-//! (being built)
+//! The facade of MLX: the only file that names `mlx_rs` and `mlx_sys`.
+//!
+//! [`Array`] offers the operations that weights and models need, lazily as MLX has them: nothing is computed before
+//! [`eval`] (or a host read). Every failure is an [`Error`]; nothing here panics on shapes, but MLX kernels end the
+//! process on some of them, so callers check shapes first.
+//!
+//! An array that is not evaluated yet belongs to the thread that made it; an evaluated one may move to another.
+
+#![expect(unsafe_code, reason = "mlx-rs wraps neither the hand-over of memory nor plain slices")]
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
+use std::sync::Once;
+
+pub(crate) use mlx_rs::Dtype;
+use mlx_rs::Stream;
+
+/// What MLX said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("MLX: {0}")]
+pub struct Error(String);
+
+/// A result of this module.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Where MLX computes by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// The CPU.
+    Cpu,
+    /// An Apple GPU.
+    Gpu,
+}
+
+/// Bits and group size of affine codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packing {
+    /// Bits a code: 2, 3, 4, 5, 6 or 8.
+    pub bits: i32,
+    /// Elements that share a scale and a bias: 32, 64 or 128.
+    pub group_size: i32,
+}
+
+/// Which keys a query may see.
+#[derive(Debug, Clone)]
+pub enum Mask {
+    /// All.
+    Full,
+    /// Those up to its own position; the last query stands at the last key.
+    Causal,
+    /// Those where this is true: bool `[queries, keys]`.
+    Allowed(Array),
+}
+
+/// An n-dimensional array of MLX, lazy until evaluated. Cloning shares it.
+#[derive(Clone)]
+pub struct Array(mlx_rs::Array);
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} {:?}", self.dtype(), self.shape())
+    }
+}
+
+// ---------------------------------------------------------------- making arrays
+
+impl Array {
+    /// Copies f32 values; as many as the shape says.
+    pub fn from_f32(values: &[f32], shape: &[i32]) -> Result<Self> {
+        checked_len(values.len(), shape)?;
+        Ok(Self(mlx_rs::Array::from_slice(values, shape)))
+    }
+
+    /// Copies u32 values; as many as the shape says.
+    pub fn from_u32(values: &[u32], shape: &[i32]) -> Result<Self> {
+        checked_len(values.len(), shape)?;
+        Ok(Self(mlx_rs::Array::from_slice(values, shape)))
+    }
+
+    /// A scalar.
+    pub fn scalar(value: f32) -> Self {
+        Self(mlx_rs::Array::from_f32(value))
+    }
+
+    /// Zeros.
+    pub fn zeros(shape: &[i32], dtype: Dtype) -> Result<Self> {
+        lift(mlx_rs::ops::zeros_dtype(shape, dtype))
+    }
+
+    /// The i32 numbers `start..end`.
+    pub fn range(start: i32, end: i32) -> Result<Self> {
+        op(|out, stream| {
+            // SAFETY: `out` and `stream` are live handles.
+            unsafe { mlx_sys::mlx_arange(out, start.into(), end.into(), 1.0, Dtype::Int32.into(), stream) }
+        })
+    }
+
+    /// Hands memory over: row-major little-endian bytes, exactly as many as shape and dtype say at its beginning.
+    ///
+    /// Where MLX can use foreign memory (Apple GPUs, page-aligned buffers) nothing is copied and the owner is dropped
+    /// with the array; elsewhere MLX copies and drops it at once.
+    pub fn from_owner<T: AsMut<[u8]> + Send + 'static>(
+        owner: T,
+        shape: &[i32],
+        dtype: Dtype,
+    ) -> Result<Self> {
+        /// Called once by MLX when it needs the memory no longer.
+        unsafe extern "C" fn release<T>(payload: *mut c_void) {
+            // SAFETY: the payload is the box leaked below, and MLX calls back exactly once.
+            drop(unsafe { Box::from_raw(payload.cast::<T>()) });
+        }
+
+        let mut owner = Box::new(owner);
+        let memory = (*owner).as_mut();
+        let count = shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?));
+        if count.and_then(|n| n.checked_mul(size_of(dtype))).is_none_or(|needed| needed > memory.len()) {
+            return Err(Error(format!("{} bytes cannot be {dtype:?} {shape:?}", memory.len())));
+        }
+        let rank = int(shape.len())?;
+        prepare();
+        let data = memory.as_mut_ptr().cast::<c_void>();
+        let payload = Box::into_raw(owner).cast::<c_void>();
+        // SAFETY: `data` holds at least as many bytes as shape and dtype say (checked above) and stays valid and
+        // unaliased until `release` drops the box that owns it.
+        let handle = unsafe {
+            mlx_sys::mlx_array_new_data_managed_payload(
+                data,
+                shape.as_ptr(),
+                rank,
+                dtype.into(),
+                payload,
+                Some(release::<T>),
+            )
+        };
+        if handle.ctx.is_null() {
+            return Err(last_error("handing memory over"));
+        }
+        // SAFETY: a fresh handle that nobody else owns.
+        Ok(Self(unsafe { mlx_rs::Array::from_ptr(handle) }))
+    }
+}
+
+/// A size as MLX counts.
+pub(crate) fn int(n: usize) -> Result<i32> {
+    i32::try_from(n).map_err(|_| Error(format!("{n} is too large for an array")))
+}
+
+/// Every tensor of a safetensors file, lazily: bytes are read when a tensor is evaluated.
+pub(crate) fn load_safetensors(path: &Path) -> Result<HashMap<String, Array>> {
+    prepare();
+    let loaded = mlx_rs::Array::load_safetensors(path).map_err(|error| match error {
+        mlx_rs::error::IoError::Exception(exception) => exception.into(),
+        other => Error(other.to_string()),
+    })?;
+    Ok(loaded.into_iter().map(|(name, array)| (name, Array(array))).collect())
+}
+
+// ---------------------------------------------------------------- looking at arrays
+
+impl Array {
+    /// Its dimensions, outermost first.
+    pub fn shape(&self) -> &[i32] {
+        self.0.shape()
+    }
+
+    /// One dimension; 0 where there is none of that number.
+    pub fn dim(&self, axis: usize) -> i32 {
+        self.shape().get(axis).copied().unwrap_or(0)
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> Dtype {
+        self.0.dtype()
+    }
+
+    /// Bytes of its elements.
+    pub fn bytes(&self) -> usize {
+        self.0.nbytes()
+    }
+
+    /// Whether its elements are F16, BF16 or F32.
+    pub fn is_float(&self) -> bool {
+        matches!(self.dtype(), Dtype::Float16 | Dtype::Bfloat16 | Dtype::Float32)
+    }
+
+    /// Evaluates, and copies the elements as f32 in row-major order.
+    pub fn to_f32(&self) -> Result<Vec<f32>> {
+        if self.0.size() == 0 {
+            return Ok(Vec::new());
+        }
+        let plain = lift(lift(self.0.as_dtype(Dtype::Float32))?.0.contiguous())?;
+        plain.0.to_vec_exact().map_err(|error| Error(error.to_string()))
+    }
+
+    /// Evaluates, and copies the elements as u32 in row-major order.
+    pub fn to_u32(&self) -> Result<Vec<u32>> {
+        if self.0.size() == 0 {
+            return Ok(Vec::new());
+        }
+        let plain = lift(lift(self.0.as_dtype(Dtype::Uint32))?.0.contiguous())?;
+        plain.0.to_vec_exact().map_err(|error| Error(error.to_string()))
+    }
+}
+
+/// Computes these arrays and waits for them.
+pub(crate) fn eval<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> Result<()> {
+    mlx_rs::transforms::eval(arrays.into_iter().map(|array| &array.0)).map_err(Error::from)
+}
+
+/// Starts computing these arrays and returns at once.
+pub(crate) fn async_eval<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> Result<()> {
+    mlx_rs::transforms::async_eval(arrays.into_iter().map(|array| &array.0)).map_err(Error::from)
+}
+
+// ---------------------------------------------------------------- shapes
+
+impl Array {
+    /// The same elements in another shape; one dimension may be -1.
+    pub fn reshape(&self, shape: &[i32]) -> Result<Self> {
+        lift(self.0.reshape(shape))
+    }
+
+    /// Its axes in another order.
+    pub fn transpose(&self, axes: &[i32]) -> Result<Self> {
+        lift(self.0.transpose_axes(axes))
+    }
+
+    /// The elements `start..stop` of every axis; as many numbers as axes.
+    pub fn slice(&self, start: &[i32], stop: &[i32]) -> Result<Self> {
+        let steps = self.unit_steps(start, stop)?;
+        op(|out, stream| {
+            // SAFETY: live handles; the three lists have as many entries as the array has axes.
+            unsafe {
+                mlx_sys::mlx_slice(
+                    out,
+                    self.0.as_ptr(),
+                    start.as_ptr(),
+                    start.len(),
+                    stop.as_ptr(),
+                    stop.len(),
+                    steps.as_ptr(),
+                    steps.len(),
+                    stream,
+                )
+            }
+        })
+    }
+
+    /// A copy with the elements `start..stop` of every axis overwritten; in place when nobody else holds this array
+    /// by the time it is computed.
+    pub fn updated(self, update: &Self, start: &[i32], stop: &[i32]) -> Result<Self> {
+        let steps = self.unit_steps(start, stop)?;
+        op(|out, stream| {
+            // SAFETY: live handles; the three lists have as many entries as the array has axes.
+            unsafe {
+                mlx_sys::mlx_slice_update(
+                    out,
+                    self.0.as_ptr(),
+                    update.0.as_ptr(),
+                    start.as_ptr(),
+                    start.len(),
+                    stop.as_ptr(),
+                    stop.len(),
+                    steps.as_ptr(),
+                    steps.len(),
+                    stream,
+                )
+            }
+        })
+    }
+
+    /// Arrays one after the other along an axis.
+    pub fn concatenate(arrays: &[&Self], axis: i32) -> Result<Self> {
+        let parts: Vec<&mlx_rs::Array> = arrays.iter().map(|array| &array.0).collect();
+        lift(mlx_rs::ops::concatenate(&parts, axis))
+    }
+
+    /// Rows (entries of axis 0) by index.
+    pub fn rows(&self, indices: &Self) -> Result<Self> {
+        lift(self.0.take_axis(&indices.0, 0))
+    }
+
+    /// A scalar axis length of 1 wherever `start` and `stop` name every axis.
+    fn unit_steps(&self, start: &[i32], stop: &[i32]) -> Result<Vec<i32>> {
+        let rank = self.shape().len();
+        if start.len() != rank || stop.len() != rank {
+            return Err(Error(format!("a slice of {} axes from {:?}", start.len(), self.shape())));
+        }
+        Ok(vec![1; rank])
+    }
+}
+
+// ---------------------------------------------------------------- arithmetic
+
+impl Array {
+    /// The same values in another element type.
+    pub fn cast(&self, dtype: Dtype) -> Result<Self> {
+        if self.dtype() == dtype { Ok(self.clone()) } else { lift(self.0.as_dtype(dtype)) }
+    }
+
+    /// Element by element, broadcasting.
+    pub fn add(&self, other: &Self) -> Result<Self> {
+        lift(self.0.add(&other.0))
+    }
+
+    /// Element by element, broadcasting.
+    pub fn multiply(&self, other: &Self) -> Result<Self> {
+        lift(self.0.multiply(&other.0))
+    }
+
+    /// Element by element, broadcasting.
+    pub fn less(&self, other: &Self) -> Result<Self> {
+        lift(self.0.lt(&other.0))
+    }
+
+    /// Element by element, broadcasting.
+    pub fn less_or_equal(&self, other: &Self) -> Result<Self> {
+        lift(self.0.le(&other.0))
+    }
+
+    /// Element by element, broadcasting.
+    pub fn and(&self, other: &Self) -> Result<Self> {
+        lift(self.0.logical_and(&other.0))
+    }
+
+    /// 1 / (1 + exp(-x)).
+    pub fn sigmoid(&self) -> Result<Self> {
+        lift(mlx_rs::ops::sigmoid(&self.0))
+    }
+
+    /// The largest absolute value, a scalar.
+    pub fn largest(&self) -> Result<Self> {
+        lift(lift(self.0.abs())?.0.max(false))
+    }
+
+    /// The place of the largest element along the last axis, u32.
+    pub fn argmax(&self) -> Result<Self> {
+        lift(mlx_rs::ops::indexing::argmax_axis(&self.0, -1, false))
+    }
+
+    /// The matrix product over the last two axes.
+    pub fn matmul(&self, other: &Self) -> Result<Self> {
+        lift(self.0.matmul(&other.0))
+    }
+
+    /// x · Wᵀ with W `[out, in]` in affine codes.
+    pub fn quantized_matmul(
+        &self,
+        codes: &Self,
+        scales: &Self,
+        biases: &Self,
+        packing: Packing,
+    ) -> Result<Self> {
+        lift(mlx_rs::ops::quantized_matmul(
+            &self.0,
+            &codes.0,
+            &scales.0,
+            &biases.0,
+            true,
+            packing.group_size,
+            packing.bits,
+        ))
+    }
+
+    /// scale · code + bias, in the scales' dtype. `self` are the codes.
+    pub fn dequantize(&self, scales: &Self, biases: &Self, packing: Packing) -> Result<Self> {
+        lift(mlx_rs::ops::dequantize(&self.0, &scales.0, &biases.0, packing.group_size, packing.bits))
+    }
+
+    /// Root-mean-square normalization over the last axis (<https://arxiv.org/abs/1910.07467>).
+    pub fn rms_norm(&self, weight: &Self, eps: f32) -> Result<Self> {
+        lift(mlx_rs::fast::rms_norm(&self.0, Some(&weight.0), eps))
+    }
+
+    /// Rotary position embedding of the first `dims` of the last axis, halves rotated against each other
+    /// (<https://arxiv.org/abs/2104.09864>); positions count along the axis before it, from `offset`.
+    ///
+    /// `periods` are the reciprocals of the angular frequencies, f32 `[dims / 2]`.
+    pub fn rope(&self, dims: i32, periods: &Self, offset: i32) -> Result<Self> {
+        lift(mlx_rs::fast::rope(&self.0, dims, false, None, 1.0, offset, &periods.0))
+    }
+
+    /// Attention: queries `[B, heads, T, d]`, keys and values `[B, kv_heads, S, d]`; heads share keys in groups.
+    pub fn attention(&self, keys: &Self, values: &Self, scale: f32, mask: &Mask) -> Result<Self> {
+        use mlx_rs::fast::ScaledDotProductAttentionMask::{Array as Allowed, Causal};
+        let mask = match mask {
+            Mask::Full => None,
+            Mask::Causal => Some(Causal),
+            Mask::Allowed(allowed) => Some(Allowed(&allowed.0)),
+        };
+        lift(mlx_rs::fast::scaled_dot_product_attention(&self.0, &keys.0, &values.0, scale, mask, None))
+    }
+}
+
+// ---------------------------------------------------------------- device and memory
+
+/// Where MLX computes by default: the GPU where there is one.
+pub(crate) fn device() -> Device {
+    let kind = mlx_rs::Device::try_default().and_then(|device| device.get_type());
+    if matches!(kind, Ok(mlx_rs::DeviceType::Gpu)) { Device::Gpu } else { Device::Cpu }
+}
+
+/// The most bytes that MLX has held at once.
+pub(crate) fn peak_memory() -> Result<usize> {
+    mlx_rs::memory::peak_memory().map_err(Error::from)
+}
+
+// ---------------------------------------------------------------- errors
+
+thread_local! {
+    /// The last message of MLX on this thread: its C interface reports the message beside the status.
+    static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+impl From<mlx_rs::error::Exception> for Error {
+    fn from(exception: mlx_rs::error::Exception) -> Self {
+        let said = LAST.with(|last| last.borrow_mut().take());
+        Self(said.unwrap_or_else(|| without_place(exception.what()).to_owned()))
+    }
+}
+
+/// Takes over the error messages of MLX's C interface, whose own handler ends the process.
+fn prepare() {
+    /// Called by MLX, on the thread that made the failing call.
+    unsafe extern "C" fn note(message: *const c_char, _data: *mut c_void) {
+        // SAFETY: MLX passes a NUL-terminated string that lives during the call.
+        let message = unsafe { CStr::from_ptr(message) }.to_string_lossy();
+        LAST.with(|last| *last.borrow_mut() = Some(without_place(&message).to_owned()));
+    }
+
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // mlx-rs installs its handler with its first call, so it has to come before ours. A failure shows again at
+        // the next call.
+        drop(mlx_rs::memory::active_memory());
+        // SAFETY: `note` lives as long as the program and needs no data.
+        unsafe { mlx_sys::mlx_set_error_handler(Some(note), std::ptr::null_mut(), None) };
+    });
+}
+
+/// The message without the place in MLX's sources that its C interface appends.
+fn without_place(message: &str) -> &str {
+    match message.rsplit_once(" at ") {
+        Some((said, place))
+            if place.rsplit_once(':').is_some_and(|(_, line)| line.bytes().all(|b| b.is_ascii_digit())) =>
+        {
+            said
+        }
+        _ => message,
+    }
+}
+
+fn last_error(doing: &str) -> Error {
+    Error(LAST.with(|last| last.borrow_mut().take()).unwrap_or_else(|| format!("{doing} failed")))
+}
+
+fn lift(result: mlx_rs::error::Result<mlx_rs::Array>) -> Result<Array> {
+    Ok(Array(result?))
+}
+
+/// One call of MLX's C interface that makes an array.
+fn op(call: impl FnOnce(*mut mlx_sys::mlx_array, mlx_sys::mlx_stream) -> c_int) -> Result<Array> {
+    prepare();
+    let stream = Stream::thread_local_or_default();
+    // SAFETY: makes an empty handle.
+    let mut handle = unsafe { mlx_sys::mlx_array_new() };
+    let status = call(&raw mut handle, stream.as_ptr());
+    // SAFETY: whatever the call put into the empty handle is fresh and owned by nobody else.
+    let array = Array(unsafe { mlx_rs::Array::from_ptr(handle) });
+    if status == 0 { Ok(array) } else { Err(last_error("an operation")) }
+}
+
+fn size_of(dtype: Dtype) -> usize {
+    // SAFETY: a pure function of the dtype.
+    unsafe { mlx_sys::mlx_dtype_size(dtype.into()) }
+}
+
+fn checked_len(len: usize, shape: &[i32]) -> Result<()> {
+    let count = shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?));
+    if count == Some(len) { Ok(()) } else { Err(Error(format!("{len} values cannot be {shape:?}"))) }
+}

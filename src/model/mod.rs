@@ -1,1 +1,41 @@
-//! (being built)
+//! What computes: one file a family, named as its `model_type`, built strictly from a [`WeightMap`].
+//!
+//! Inside, every family file stands in the same order: what it reads of `config.json`, its blocks, the model. What is
+//! common to them is in `nn`; what is done with a model (prompts in pieces, single steps, scores) is in [`run`].
+//! No family samples, tokenizes or opens a file.
+
+mod args;
+mod llama;
+mod registry;
+pub mod run;
+
+pub use registry::build;
+pub use run::{Logits, Tokens};
+
+use crate::mlx::{Array, Result};
+use crate::nn::Cache;
+
+/// A causal language model.
+pub trait Model: Send + std::fmt::Debug {
+    /// Tokens there are; ids from here on are not known to it.
+    fn vocabulary(&self) -> usize;
+
+    /// Positions it was made for, where its configuration says.
+    fn context(&self) -> Option<usize>;
+
+    /// A cache for a new sequence.
+    fn cache(&self) -> Cache;
+
+    /// Hidden states before the final norm: tokens u32 `[B, T]` at the positions after those in the cache →
+    /// `[B, T, hidden]`.
+    ///
+    /// # Errors
+    /// What MLX says.
+    fn hidden(&self, tokens: &Array, cache: &mut Cache) -> Result<Array>;
+
+    /// Hidden states `[B, T, hidden]` → logits `[B, T, vocabulary]`.
+    ///
+    /// # Errors
+    /// What MLX says.
+    fn logits(&self, hidden: &Array) -> Result<Array>;
+}

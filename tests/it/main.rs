@@ -1,3 +1,6 @@
 //! Everything that is seen from outside: one binary, one module a topic.
 
+#[cfg(feature = "mlx")]
+mod families;
+mod layering;
 mod sparse;

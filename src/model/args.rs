@@ -1,0 +1,155 @@
+//! Reading `config.json`: every value a family needs, typed, or one diagnostic that names it.
+
+use serde_json::{Map, Value};
+
+use crate::checkpoint::ModelConfig;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::nn::{RopeSpec, Scaling};
+
+/// The values of a text model's configuration; null counts as missing.
+pub(super) struct Args<'c> {
+    config: &'c ModelConfig,
+    text: &'c Map<String, Value>,
+}
+
+impl<'c> Args<'c> {
+    /// The text model's part of a configuration.
+    pub(super) fn new(config: &'c ModelConfig) -> Self {
+        let nested = config.json.get("text_config").and_then(Value::as_object);
+        Self { config, text: nested.unwrap_or(&config.json) }
+    }
+
+    fn get(&self, name: &str) -> Option<&'c Value> {
+        let given = |map: &'c Map<String, Value>| map.get(name).filter(|value| !value.is_null());
+        given(self.text).or_else(|| given(&self.config.json))
+    }
+
+    /// A positive integer, if given.
+    pub(super) fn size(&self, name: &str) -> Result<Option<usize>, Diagnostic> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let size = value.as_u64().and_then(|n| i32::try_from(n).ok()).and_then(|n| usize::try_from(n).ok());
+        match size {
+            Some(size) if size > 0 => Ok(Some(size)),
+            _ => Err(wrong(name, value, "a positive integer")),
+        }
+    }
+
+    /// A positive integer that has to be given.
+    pub(super) fn required_size(&self, name: &str) -> Result<usize, Diagnostic> {
+        self.size(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// A finite number, if given.
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, Diagnostic> {
+        self.get(name).map(|value| finite(name, value)).transpose()
+    }
+
+    /// A truth value, or `default`.
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, Diagnostic> {
+        match self.get(name) {
+            None => Ok(default),
+            Some(value) => value.as_bool().ok_or_else(|| wrong(name, value, "true or false")),
+        }
+    }
+
+    /// A word, if given.
+    pub(super) fn word(&self, name: &str) -> Result<Option<&'c str>, Diagnostic> {
+        self.get(name).map(|value| value.as_str().ok_or_else(|| wrong(name, value, "a string"))).transpose()
+    }
+
+    /// A list of words, if given.
+    pub(super) fn words(&self, name: &str) -> Result<Option<Vec<&'c str>>, Diagnostic> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let words = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
+        words.map(Some).ok_or_else(|| wrong(name, value, "a list of strings"))
+    }
+
+    /// Query heads, key/value heads (as many where the configuration does not say) and head width (an equal share of
+    /// `hidden`).
+    pub(super) fn heads(&self, hidden: usize) -> Result<(usize, usize, usize), Diagnostic> {
+        let lifted = |value: Option<u64>, name: &str| match value {
+            None => Ok(None),
+            Some(n) => match i32::try_from(n).ok().and_then(|n| usize::try_from(n).ok()) {
+                Some(n) if n > 0 => Ok(Some(n)),
+                _ => Err(wrong(name, &n.into(), "a positive integer")),
+            },
+        };
+        let heads = lifted(self.config.heads, "num_attention_heads")?;
+        let heads = heads.ok_or_else(|| missing("num_attention_heads"))?;
+        let kv_heads = lifted(self.config.kv_heads, "num_key_value_heads")?.unwrap_or(heads);
+        if !heads.is_multiple_of(kv_heads) {
+            return Err(refuse(format!("{heads} heads cannot share {kv_heads} key/value heads evenly")));
+        }
+        let head_dim = match lifted(self.config.head_dim, "head_dim")? {
+            Some(head_dim) => head_dim,
+            None if hidden.is_multiple_of(heads) => hidden / heads,
+            None => return Err(refuse(format!("`hidden_size` {hidden} is no multiple of {heads} heads"))),
+        };
+        if !head_dim.is_multiple_of(2) {
+            return Err(refuse(format!("a head width of {head_dim} is odd: rotary positions need pairs")));
+        }
+        Ok((heads, kv_heads, head_dim))
+    }
+
+    /// Rotary positions, from `rope_parameters` (newer) or `rope_theta` and `rope_scaling` (older).
+    pub(super) fn rope(&self, default_theta: f64) -> Result<RopeSpec, Diagnostic> {
+        let table = |name: &str| match self.get(name) {
+            None => Ok(None),
+            Some(value) => value.as_object().map(Some).ok_or_else(|| wrong(name, value, "an object")),
+        };
+        let parameters = match table("rope_parameters")? {
+            Some(parameters) => Some(parameters),
+            None => table("rope_scaling")?,
+        };
+        let get = |name: &str| parameters?.get(name).filter(|value| !value.is_null());
+        let number = |name: &str| get(name).map(|value| finite(name, value)).transpose();
+        let required = |name: &str| number(name)?.ok_or_else(|| missing(&format!("rope_scaling.{name}")));
+        let theta = match number("rope_theta")? {
+            Some(theta) => theta,
+            None => self.number("rope_theta")?.unwrap_or(default_theta),
+        };
+        if theta <= 0.0 {
+            return Err(refuse(format!("`rope_theta` is {theta}, which is not positive")));
+        }
+        let kind = get("rope_type").or_else(|| get("type"));
+        let kind = kind.map(|kind| kind.as_str().ok_or_else(|| wrong("rope_type", kind, "a string")));
+        let scaling = match kind.transpose()?.unwrap_or("default") {
+            "default" | "mrope" => Scaling::Default,
+            "linear" => Scaling::Linear { factor: positive("factor", required("factor")?)? },
+            "llama3" => Scaling::Llama3 {
+                factor: positive("factor", required("factor")?)?,
+                low: required("low_freq_factor")?,
+                high: required("high_freq_factor")?,
+                original_context: required("original_max_position_embeddings")?,
+            },
+            other => {
+                let message = format!("`config.json` asks for rotary positions of type `{other}`");
+                return Err(Diagnostic::new(Code::UnsupportedModel, message)
+                    .help("known types are `default`, `linear` and `llama3`"));
+            }
+        };
+        Ok(RopeSpec { theta, scaling })
+    }
+}
+
+/// A value that has to be given and is not.
+pub(super) fn missing(name: &str) -> Diagnostic {
+    refuse(format!("`config.json` lacks `{name}`, which the model needs"))
+}
+
+/// A configuration that cannot be built.
+pub(super) fn refuse(message: String) -> Diagnostic {
+    Diagnostic::new(Code::ModelUnreadable, message)
+}
+
+fn wrong(name: &str, value: &Value, wanted: &str) -> Diagnostic {
+    refuse(format!("`{name}` in `config.json` is `{value}`, not {wanted}"))
+}
+
+fn finite(name: &str, value: &Value) -> Result<f64, Diagnostic> {
+    value.as_f64().filter(|number| number.is_finite()).ok_or_else(|| wrong(name, value, "a finite number"))
+}
+
+fn positive(name: &str, value: f64) -> Result<f64, Diagnostic> {
+    if value > 0.0 { Ok(value) } else { Err(wrong(name, &value.into(), "a positive number")) }
+}

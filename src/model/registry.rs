@@ -1,0 +1,35 @@
+//! The one place that knows which family answers to which `model_type`.
+
+use super::{Model, llama};
+use crate::checkpoint::{Key, ModelConfig};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::weights::WeightMap;
+
+/// Builds a model from its configuration and weights.
+type Builder = fn(&ModelConfig, &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic>;
+
+/// Every known `model_type` of a text model.
+const FAMILIES: [(&str, Builder); 2] = [("llama", llama::build), ("mistral", llama::build)];
+
+/// Tensors that some writers leave in a checkpoint and no model reads.
+const IGNORABLE: [&str; 2] = [".rotary_emb.inv_freq", ".attention.masked_bias"];
+
+/// Builds the model that a configuration asks for, taking every tensor it needs; none may be left.
+///
+/// # Errors
+/// `unsupported_model`, `tensor_missing`, `tensor_left_over`, or a configuration that disagrees with the tensors.
+pub fn build(config: &ModelConfig, mut weights: WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+    let wanted = config.text_model_type();
+    let Some((_, builder)) = FAMILIES.iter().find(|(model_type, _)| *model_type == wanted) else {
+        let message = match wanted {
+            "" => "`config.json` has no `model_type`".to_owned(),
+            other => format!("no model family answers to `model_type` `{other}`"),
+        };
+        let known: Vec<String> = FAMILIES.iter().map(|(model_type, _)| format!("`{model_type}`")).collect();
+        let help = format!("known are {}; planning and exporting surgery work with any", known.join(", "));
+        return Err(Diagnostic::new(Code::UnsupportedModel, message).help(help));
+    };
+    let model = builder(config, &mut weights)?;
+    weights.close(|key: &Key| IGNORABLE.iter().any(|end| key.as_str().ends_with(end)))?;
+    Ok(model)
+}

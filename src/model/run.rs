@@ -1,0 +1,152 @@
+//! What is done with a model: prompts in pieces, single steps, scores.
+//!
+//! ```text
+//! prefill(tokens) ─▶ Logits ─ argmax or a sampler ─▶ Tokens ─▶ step ─▶ Logits ─▶ …
+//! ```
+//!
+//! Between two steps nothing but token ids passes through the host, and greedy decoding need not even wait for those:
+//! [`Logits::argmax`] gives tokens that [`step`] takes before they are known.
+
+use std::ops::ControlFlow;
+
+use super::Model;
+use crate::mlx::{self, Array, Device, Result, async_eval, eval};
+use crate::nn::Cache;
+
+/// The next token of each sequence of a batch, perhaps not computed yet.
+#[derive(Debug, Clone)]
+pub struct Tokens(Array);
+
+/// Scores of every possible next token for each sequence of a batch, perhaps not computed yet.
+#[derive(Debug, Clone)]
+pub struct Logits(Array);
+
+impl Tokens {
+    /// One known token for each sequence.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn new(ids: &[u32]) -> Result<Self> {
+        Ok(Self(Array::from_u32(ids, &[mlx::int(ids.len())?, 1])?))
+    }
+
+    /// Waits for them: one id for each sequence.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn ids(&self) -> Result<Vec<u32>> {
+        self.0.to_u32()
+    }
+
+    /// Starts computing them.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn start(&self) -> Result<()> {
+        async_eval([&self.0])
+    }
+}
+
+impl Logits {
+    /// The likeliest token of each sequence, not waited for.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn argmax(&self) -> Result<Tokens> {
+        let batch = self.0.dim(0);
+        Ok(Tokens(self.0.argmax()?.reshape(&[batch, 1])?))
+    }
+
+    /// Waits for them: f32, row-major `[B, vocabulary]`.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn values(&self) -> Result<Vec<f32>> {
+        self.0.to_f32()
+    }
+}
+
+/// How many prompt tokens go through the model at once: enough to fill the device, few enough that a caller can step
+/// in between.
+#[must_use]
+pub fn chunk() -> usize {
+    match mlx::device() {
+        Device::Cpu => 256,
+        Device::Gpu => 2048,
+    }
+}
+
+/// Runs a prompt (at least one token) through the model in pieces of at most `chunk` tokens, and gives the logits
+/// after its last token. `each` hears how many tokens are done and may end it, which gives `None`.
+///
+/// # Errors
+/// What MLX says.
+pub fn prefill(
+    model: &dyn Model,
+    cache: &mut Cache,
+    tokens: &[u32],
+    chunk: usize,
+    mut each: impl FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<Logits>> {
+    let mut done = 0;
+    let mut last = None;
+    for piece in tokens.chunks(chunk.max(1)) {
+        let hidden = forward(model, cache, piece)?;
+        eval(cache.arrays())?;
+        done += piece.len();
+        last = Some((hidden, piece.len()));
+        if each(done).is_break() {
+            return Ok(None);
+        }
+    }
+    let Some((hidden, len)) = last else { return Ok(None) };
+    let (batch, width) = (hidden.dim(0), hidden.dim(2));
+    let hidden = hidden.slice(&[0, mlx::int(len)? - 1, 0], &[batch, mlx::int(len)?, width])?;
+    Ok(Some(logits_of_one(model, &hidden)?))
+}
+
+/// Runs one token of each sequence through the model.
+///
+/// # Errors
+/// What MLX says.
+pub fn step(model: &dyn Model, cache: &mut Cache, tokens: &Tokens) -> Result<Logits> {
+    let hidden = model.hidden(&tokens.0, cache)?;
+    cache.advance(1);
+    logits_of_one(model, &hidden)
+}
+
+/// Runs a whole text through the model in pieces and gives every position's logits to `each`: the first position of
+/// the piece and f32 row-major `[piece, vocabulary]`.
+///
+/// # Errors
+/// What MLX says, or `each`.
+pub fn score<E: From<mlx::Error>>(
+    model: &dyn Model,
+    cache: &mut Cache,
+    tokens: &[u32],
+    chunk: usize,
+    mut each: impl FnMut(usize, &[f32]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut done = 0;
+    for piece in tokens.chunks(chunk.max(1)) {
+        let hidden = forward(model, cache, piece)?;
+        let logits = model.logits(&hidden)?.to_f32()?;
+        eval(cache.arrays())?;
+        each(done, &logits)?;
+        done += piece.len();
+    }
+    Ok(())
+}
+
+fn forward(model: &dyn Model, cache: &mut Cache, piece: &[u32]) -> Result<Array> {
+    let hidden = model.hidden(&Array::from_u32(piece, &[1, mlx::int(piece.len())?])?, cache)?;
+    cache.advance(piece.len());
+    Ok(hidden)
+}
+
+/// `[B, 1, hidden]` → logits `[B, vocabulary]`.
+fn logits_of_one(model: &dyn Model, hidden: &Array) -> Result<Logits> {
+    let logits = model.logits(hidden)?;
+    let (batch, vocabulary) = (logits.dim(0), logits.dim(2));
+    Ok(Logits(logits.reshape(&[batch, vocabulary])?))
+}

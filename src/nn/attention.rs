@@ -1,0 +1,112 @@
+//! [`Attention`]: grouped-query attention (<https://arxiv.org/abs/2305.13245>) with rotary positions and a cache.
+
+use super::{LayerCache, Linear, Rope};
+use crate::diagnostic::Diagnostic;
+use crate::mlx::{self, Array, Mask, Result};
+use crate::weights::WeightMap;
+
+/// Head counts and widths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttentionShape {
+    /// Width of the residual stream.
+    pub hidden: usize,
+    /// Query heads; a multiple of `kv_heads`.
+    pub heads: usize,
+    /// Key/value heads.
+    pub kv_heads: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Whether the projections have a bias.
+    pub bias: bool,
+}
+
+/// How far back a layer sees: so many positions, its own included; `None` is all.
+pub type Window = Option<usize>;
+
+/// `q_proj`, `k_proj`, `v_proj`, `o_proj` of one layer.
+#[derive(Debug)]
+pub struct Attention {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    output: Linear,
+    rope: Rope,
+    heads: i32,
+    kv_heads: i32,
+    head_dim: i32,
+    scale: f32,
+    window: Window,
+}
+
+impl Attention {
+    /// Takes the four projections of `<module>`.
+    ///
+    /// # Errors
+    /// What is missing or does not fit.
+    pub fn new(
+        weights: &mut WeightMap<'_>,
+        module: &str,
+        shape: AttentionShape,
+        rope: Rope,
+        window: Window,
+    ) -> Result<Self, Diagnostic> {
+        let AttentionShape { hidden, heads, kv_heads, head_dim, bias } = shape;
+        let mut linear = |name: &str, out: usize, input: usize| {
+            Linear::new(weights, &format!("{module}.{name}"), out, input, bias)
+        };
+        let int = |n: usize| mlx::int(n).map_err(|error| crate::weights::broken(&error));
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            reason = "head widths are small"
+        )]
+        let scale = (head_dim as f64).sqrt().recip() as f32;
+        Ok(Self {
+            query: linear("q_proj", heads * head_dim, hidden)?,
+            key: linear("k_proj", kv_heads * head_dim, hidden)?,
+            value: linear("v_proj", kv_heads * head_dim, hidden)?,
+            output: linear("o_proj", hidden, heads * head_dim)?,
+            rope,
+            heads: int(heads)?,
+            kv_heads: int(kv_heads)?,
+            head_dim: int(head_dim)?,
+            scale,
+            window,
+        })
+    }
+
+    /// x `[B, T, hidden]` at the positions after those in the cache → the same shape.
+    pub(crate) fn forward(&self, x: &Array, cache: &mut LayerCache) -> Result<Array> {
+        let (batch, count) = (x.dim(0), x.dim(1));
+        let split = |projected: Array, heads: i32| {
+            projected.reshape(&[batch, count, heads, self.head_dim])?.transpose(&[0, 2, 1, 3])
+        };
+        let offset = cache.len();
+        let queries = self.rope.forward(&split(self.query.forward(x)?, self.heads)?, offset)?;
+        let keys = self.rope.forward(&split(self.key.forward(x)?, self.kv_heads)?, offset)?;
+        let values = split(self.value.forward(x)?, self.kv_heads)?;
+
+        let count_seen = usize::try_from(count).unwrap_or(0);
+        let visible = self.window.map_or(usize::MAX, |window| window + count_seen - 1);
+        let (keys, values) = cache.extend(&keys, &values, visible)?;
+        let mask = mask(count, keys.dim(2), self.window)?;
+        let mixed = queries.attention(&keys, &values, self.scale, &mask)?;
+        let joined = mixed.transpose(&[0, 2, 1, 3])?.reshape(&[batch, count, self.heads * self.head_dim])?;
+        self.output.forward(&joined)
+    }
+}
+
+/// Which of the last `keys` positions the last `queries` of them may see.
+fn mask(queries: i32, keys: i32, window: Window) -> Result<Mask> {
+    let window = window.and_then(|window| i32::try_from(window).ok()).filter(|&window| window < keys);
+    match window {
+        _ if queries == 1 => Ok(Mask::Full),
+        None => Ok(Mask::Causal),
+        Some(window) => {
+            let query = Array::range(keys - queries, keys)?.reshape(&[queries, 1])?;
+            let key = Array::range(0, keys)?.reshape(&[1, keys])?;
+            let oldest = Array::range(keys - queries - window, keys - window)?.reshape(&[queries, 1])?;
+            Ok(Mask::Allowed(key.less_or_equal(&query)?.and(&oldest.less(&key)?)?))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! [`Cache`]: keys and values of the positions already seen, so that each is computed once.
+
+use crate::mlx::{self, Array, Result};
+
+/// Positions by which the buffers grow: seldom enough to make copies cheap, often enough to waste little.
+const STEP: usize = 256;
+
+/// The cache of a whole model.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    layers: Vec<LayerCache>,
+    len: usize,
+}
+
+/// Keys and values of one layer, `[B, kv_heads, capacity, head_dim]` each.
+#[derive(Debug, Clone, Default)]
+pub struct LayerCache {
+    held: Option<(Array, Array)>,
+    len: usize,
+}
+
+impl Cache {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(layers: usize) -> Self {
+        Self { layers: vec![LayerCache::default(); layers], len: 0 }
+    }
+
+    /// Positions seen.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Forgets all positions from `len` on, so that another continuation can share the beginning.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        for layer in &mut self.layers {
+            layer.len = layer.len.min(len);
+        }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.arrays().map(Array::bytes).sum()
+    }
+
+    /// One layer's part each.
+    pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = &mut LayerCache> {
+        self.layers.iter_mut()
+    }
+
+    /// Notes that `count` further positions went through all layers.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.len += count;
+    }
+
+    /// Everything it holds.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = &Array> {
+        self.layers.iter().filter_map(|layer| layer.held.as_ref()).flat_map(|(keys, values)| [keys, values])
+    }
+}
+
+impl LayerCache {
+    /// Positions seen before the next [`extend`](Self::extend).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes keys and values `[B, kv_heads, T, head_dim]` of the next T positions, and returns those of the last
+    /// `visible` positions.
+    pub(crate) fn extend(&mut self, keys: &Array, values: &Array, visible: usize) -> Result<(Array, Array)> {
+        let count = usize::try_from(keys.dim(2)).unwrap_or(0);
+        let (start, end) = (self.len, self.len + count);
+        let (held_keys, held_values) = match self.held.take() {
+            Some((held_keys, held_values)) => {
+                (grown(held_keys, start, end)?, grown(held_values, start, end)?)
+            }
+            None => (room(keys, end.next_multiple_of(STEP))?, room(values, end.next_multiple_of(STEP))?),
+        };
+        let held_keys = write(held_keys, keys, start, end)?;
+        let held_values = write(held_values, values, start, end)?;
+        let from = end.saturating_sub(visible);
+        let seen = (window(&held_keys, from, end)?, window(&held_values, from, end)?);
+        self.held = Some((held_keys, held_values));
+        self.len = end;
+        Ok(seen)
+    }
+}
+
+/// Room for `capacity` positions of arrays like `example`.
+fn room(example: &Array, capacity: usize) -> Result<Array> {
+    let shape = [example.dim(0), example.dim(1), mlx::int(capacity)?, example.dim(3)];
+    Array::zeros(&shape, example.dtype())
+}
+
+/// The same buffer, or a larger one that begins with its first `start` positions.
+fn grown(held: Array, start: usize, end: usize) -> Result<Array> {
+    if usize::try_from(held.dim(2)).is_ok_and(|capacity| capacity >= end) {
+        return Ok(held);
+    }
+    let more = room(&held, end.next_multiple_of(STEP) - start)?;
+    Array::concatenate(&[&window(&held, 0, start)?, &more], 2)
+}
+
+fn write(held: Array, update: &Array, start: usize, end: usize) -> Result<Array> {
+    let from = [0, 0, mlx::int(start)?, 0];
+    let to = [held.dim(0), held.dim(1), mlx::int(end)?, held.dim(3)];
+    held.updated(update, &from, &to)
+}
+
+fn window(held: &Array, from: usize, to: usize) -> Result<Array> {
+    let start = [0, 0, mlx::int(from)?, 0];
+    let stop = [held.dim(0), held.dim(1), mlx::int(to)?, held.dim(3)];
+    held.slice(&start, &stop)
+}

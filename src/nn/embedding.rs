@@ -1,0 +1,31 @@
+//! [`Embedding`]: a row for each token.
+
+use crate::diagnostic::Diagnostic;
+use crate::mlx::{Array, Result};
+use crate::weights::{Matrix, WeightMap};
+
+/// The token embedding, dense or in affine codes.
+#[derive(Debug)]
+pub struct Embedding {
+    weight: Matrix,
+}
+
+impl Embedding {
+    /// Takes `<module>.weight` `[vocabulary, width]`.
+    ///
+    /// # Errors
+    /// What is missing or does not fit.
+    pub fn new(
+        weights: &mut WeightMap<'_>,
+        module: &str,
+        vocabulary: usize,
+        width: usize,
+    ) -> Result<Self, Diagnostic> {
+        Ok(Self { weight: weights.matrix(module, vocabulary, width)? })
+    }
+
+    /// Tokens u32 `[B, T]`, all below the vocabulary's size, → `[B, T, width]`.
+    pub(crate) fn forward(&self, tokens: &Array) -> Result<Array> {
+        self.weight.rows(tokens)
+    }
+}

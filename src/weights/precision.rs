@@ -1,0 +1,179 @@
+//! The dtype policy: what becomes of the weights after surgery, and the line that says so.
+//!
+//! On the CPU half precision is emulated and quantized products are scalar, so everything becomes f32 and affine sets
+//! are dequantized (in f32: in bf16 they would lose up to a step), as long as that fits in memory. On Apple GPUs f16
+//! is faster than bf16; unquantized models are converted when every weight stays finite and the family's activations
+//! are known to as well. `--dtype` overrides both.
+
+use crate::checkpoint::{Checkpoint, Dtype as Stored, Packing, packing};
+use crate::mlx::{self, Array, Device, Dtype};
+
+/// What was asked for with `--dtype`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// What is fastest on this device.
+    #[default]
+    Auto,
+    /// What the checkpoint has.
+    Native,
+    /// 32-bit floats, quantized weights dequantized.
+    F32,
+    /// IEEE half precision; quantized weights stay packed.
+    F16,
+    /// bfloat16; quantized weights stay packed.
+    Bf16,
+}
+
+/// What happens to every weight on its way into the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    cast: Cast,
+    unpack: bool,
+    line: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cast {
+    Keep,
+    /// Every float tensor.
+    To(Dtype),
+    /// bf16 tensors to f16, others stay.
+    HalveBf16,
+}
+
+/// What a checkpoint holds, as far as the policy asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Model type of the text model.
+    pub model_type: String,
+    /// Whether there are packed weights.
+    pub quantized: bool,
+    /// Whether there are bf16 tensors.
+    pub bf16: bool,
+    /// Bytes of all weights as f32, affine sets dequantized.
+    pub f32_bytes: u64,
+}
+
+/// Families whose activations leave the range of f16 although their weights do not.
+const EXEMPT: [&str; 2] = ["gemma", "qwen2"];
+
+impl Policy {
+    /// Everything stays as the checkpoint has it.
+    #[must_use]
+    pub fn native() -> Self {
+        Self { cast: Cast::Keep, unpack: false, line: "dtype as in the checkpoint".into() }
+    }
+
+    /// Decides. `finite` is asked only where it matters: whether all bf16 weights stay finite in f16.
+    ///
+    /// # Errors
+    /// What `finite` fails with.
+    pub fn decide<E>(
+        asked: Precision,
+        device: Device,
+        holdings: &Holdings,
+        memory: Option<u64>,
+        finite: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<Self, E> {
+        let policy = |cast, unpack, line: String| Ok(Self { cast, unpack, line });
+        let unpacked = if holdings.quantized { ", quantized weights dequantized" } else { "" };
+        match (asked, device) {
+            (Precision::Native, _) => Ok(Self::native()),
+            (Precision::F32, _) => policy(Cast::To(Dtype::Float32), true, format!("dtype f32{unpacked}")),
+            (Precision::F16, _) => policy(Cast::To(Dtype::Float16), false, "dtype f16".into()),
+            (Precision::Bf16, _) => policy(Cast::To(Dtype::Bfloat16), false, "dtype bf16".into()),
+            (Precision::Auto, Device::Cpu) => match memory.filter(|&memory| holdings.f32_bytes > memory) {
+                Some(memory) if holdings.quantized => policy(
+                    Cast::To(Dtype::Float32),
+                    false,
+                    format!("dtype f32, quantized weights packed: {} (slower)", misfit(holdings, memory)),
+                ),
+                Some(memory) => policy(
+                    Cast::Keep,
+                    false,
+                    format!("dtype as in the checkpoint: {} (slower)", misfit(holdings, memory)),
+                ),
+                None => {
+                    policy(Cast::To(Dtype::Float32), true, format!("dtype f32, fastest on the CPU{unpacked}"))
+                }
+            },
+            (Precision::Auto, Device::Gpu) => {
+                let exempt = EXEMPT.iter().any(|family| holdings.model_type.starts_with(family));
+                if holdings.quantized || !holdings.bf16 {
+                    Ok(Self::native())
+                } else if exempt {
+                    let line = format!("dtype bf16: activations of {} overflow f16", holdings.model_type);
+                    policy(Cast::Keep, false, line)
+                } else if finite()? {
+                    policy(
+                        Cast::HalveBf16,
+                        false,
+                        "dtype f16, converted from bf16: faster on this GPU".into(),
+                    )
+                } else {
+                    policy(Cast::Keep, false, "dtype bf16: some weights overflow f16".into())
+                }
+            }
+        }
+    }
+
+    /// What was decided, for people.
+    #[must_use]
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// Whether affine sets are dequantized.
+    pub(super) fn unpacks(&self) -> bool {
+        self.unpack
+    }
+
+    /// A tensor in the dtype it is to have, lazily.
+    pub(super) fn cast(&self, tensor: &Array) -> mlx::Result<Array> {
+        match self.cast {
+            Cast::To(dtype) if tensor.is_float() => tensor.cast(dtype),
+            Cast::HalveBf16 if tensor.dtype() == Dtype::Bfloat16 => tensor.cast(Dtype::Float16),
+            _ => Ok(tensor.clone()),
+        }
+    }
+}
+
+impl Holdings {
+    /// What the headers say.
+    #[must_use]
+    pub fn of(checkpoint: &Checkpoint) -> Self {
+        let index = &checkpoint.weights.index;
+        let mut holdings =
+            Self { model_type: checkpoint.config.text_model_type().to_owned(), ..Self::default() };
+        for (position, (key, info)) in index.entries().iter().enumerate() {
+            if matches!(info.origin, crate::checkpoint::Origin::Tied(_)) {
+                continue;
+            }
+            let elements: u64 = info.shape.iter().map(|&n| n as u64).product();
+            match info.dtype {
+                Stored::U32 if index.position(&format!("{}.scales", key.stem())).is_some() => {
+                    holdings.quantized = true;
+                    let bits = match packing(index, &checkpoint.config, position) {
+                        Packing::Affine(set) => set.format.map_or(4, |format| format.bits),
+                        _ => 4,
+                    };
+                    holdings.f32_bytes += elements * 32 / bits.max(1) * 4;
+                }
+                Stored::F16 | Stored::BF16 | Stored::F32 => {
+                    holdings.bf16 |= info.dtype == Stored::BF16;
+                    if !matches!(key.suffix(), "scales" | "biases") {
+                        holdings.f32_bytes += elements * 4;
+                    }
+                }
+                _ => {}
+            }
+        }
+        holdings
+    }
+}
+
+fn misfit(holdings: &Holdings, memory: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let gb = |bytes: u64| bytes as f64 / 1e9;
+    format!("{:.1} GB in f32 would not fit in {:.1} GB of memory", gb(holdings.f32_bytes), gb(memory))
+}

@@ -1,0 +1,232 @@
+//! How a model takes tensors out of the map: by key, with the shape it needs. What is missing, misshapen or left over
+//! is one diagnostic that names the tensor, before MLX sees a wrong shape.
+
+use std::collections::BTreeMap;
+
+use super::{Matrix, Policy, Progress, WeightMap, broken};
+use crate::checkpoint::Key;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::mlx::{self, Array, Dtype, Packing};
+
+impl WeightMap<'_> {
+    /// The same tensors for a trial: a model built from them proves that everything is there and fits, and is of no
+    /// other use, since nothing is read or converted.
+    #[must_use]
+    pub fn trial(&self) -> WeightMap<'static> {
+        WeightMap {
+            tensors: self.tensors.clone(),
+            ties: self.ties.clone(),
+            shared: BTreeMap::new(),
+            policy: Policy::native(),
+            progress: self.progress,
+            listener: None,
+        }
+    }
+
+    /// From here on every taken tensor is read, converted as the policy says and settled in memory at once; the
+    /// listener hears of it.
+    #[must_use]
+    pub fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
+        let Self { tensors, ties, shared, progress, .. } = self;
+        WeightMap { tensors, ties, shared, policy, progress, listener: Some(listener) }
+    }
+
+    /// Whether a tensor is there and not taken yet.
+    #[must_use]
+    pub fn contains(&self, key: &str) -> bool {
+        self.tensors.contains_key(&Key::from(key))
+    }
+
+    /// Takes a vector of `len` elements.
+    ///
+    /// # Errors
+    /// `tensor_missing`, or a shape or dtype that does not fit.
+    pub fn vector(&mut self, key: &str, len: usize) -> Result<Array, Diagnostic> {
+        let (array, bytes) = self.remove(key)?;
+        if !has_shape(&array, &[len]) {
+            return Err(misfit(key, &array, &[len]));
+        }
+        if !array.is_float() {
+            return Err(not_float(key, &array));
+        }
+        let array = self.policy.cast(&array).map_err(|error| broken(&error))?;
+        self.settle(&[&array], bytes)?;
+        Ok(array)
+    }
+
+    /// Takes the weight `[out, in]` of a module: an affine set where `<module>.scales` is there, else dense. A module
+    /// that is tied to another shares its memory.
+    ///
+    /// # Errors
+    /// `tensor_missing`, or a shape, dtype or packing that does not fit.
+    pub fn matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, Diagnostic> {
+        let source = self.tied_module(module);
+        let name = source.as_deref().unwrap_or(module);
+        if let Some(matrix) = self.shared.get(name).cloned() {
+            self.forget(module);
+            return Ok(matrix);
+        }
+        let matrix = self.read_matrix(module, out, input)?;
+        if source.is_some() || self.is_tied_to(module) {
+            self.shared.insert(name.to_owned(), matrix.clone());
+        }
+        Ok(matrix)
+    }
+
+    /// Ends the taking: nothing may be left but what `ignorable` accepts.
+    ///
+    /// # Errors
+    /// `tensor_left_over`, naming the first and how many there are.
+    pub fn close(self, ignorable: impl Fn(&Key) -> bool) -> Result<(), Diagnostic> {
+        let left: Vec<&Key> = self.tensors.keys().filter(|key| !ignorable(key)).collect();
+        let Some(first) = left.first() else { return Ok(()) };
+        let message = match left.len() - 1 {
+            0 => format!("the model does not use `{first}`"),
+            1 => format!("the model does not use `{first}` and another tensor"),
+            more => format!("the model does not use `{first}` and {more} other tensors"),
+        };
+        Err(Diagnostic::new(Code::TensorLeftOver, message).help(
+            "the checkpoint is of another architecture than its `config.json` says, or has more layers than it says",
+        ))
+    }
+
+    /// Computes a taken tensor (or one made of taken ones) unless this is a trial.
+    pub(crate) fn settle(&mut self, arrays: &[&Array], bytes: u64) -> Result<(), Diagnostic> {
+        if let Some(listener) = &mut self.listener {
+            mlx::eval(arrays.iter().copied()).map_err(|error| broken(&error))?;
+            self.progress.done += bytes;
+            listener(self.progress);
+        }
+        Ok(())
+    }
+
+    fn read_matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, Diagnostic> {
+        let key = format!("{module}.weight");
+        let (weight, bytes) = self.remove(&key)?;
+        if !self.contains(&format!("{module}.scales")) {
+            if !has_shape(&weight, &[out, input]) {
+                return Err(misfit(&key, &weight, &[out, input]));
+            }
+            if !weight.is_float() {
+                return Err(not_float(&key, &weight));
+            }
+            let weight = self.policy.cast(&weight).map_err(|error| broken(&error))?;
+            return self.settle_dense(weight, bytes);
+        }
+        let (scales, scales_bytes) = self.remove(&format!("{module}.scales"))?;
+        let (biases, biases_bytes) =
+            self.remove(&format!("{module}.biases")).map_err(|missing| Diagnostic {
+                code: Code::UnsupportedQuantization,
+                message: format!("`{module}` is packed with scales but without biases, which is not affine"),
+                ..missing
+            })?;
+        let packing = packing(module, &weight, &scales, &biases, out, input)?;
+        let bytes = bytes + scales_bytes + biases_bytes;
+        let cast = |array: &Array| self.policy.cast(array).map_err(|error| broken(&error));
+        let (scales, biases) = (cast(&scales)?, cast(&biases)?);
+        if self.policy.unpacks() {
+            let dense = weight.dequantize(&scales, &biases, packing).map_err(|error| broken(&error))?;
+            return self.settle_dense(dense, bytes);
+        }
+        self.settle(&[&weight, &scales, &biases], bytes)?;
+        Ok(Matrix::Affine { codes: weight, scales, biases, packing })
+    }
+
+    fn settle_dense(&mut self, weight: Array, bytes: u64) -> Result<Matrix, Diagnostic> {
+        let matrix = Matrix::dense(weight).map_err(|error| broken(&error))?;
+        self.settle(&matrix.arrays(), bytes)?;
+        Ok(matrix)
+    }
+
+    fn remove(&mut self, key: &str) -> Result<(Array, u64), Diagnostic> {
+        self.tensors.remove(&Key::from(key)).ok_or_else(|| {
+            Diagnostic::new(
+                Code::TensorMissing,
+                format!("the model needs `{key}`, which the checkpoint lacks"),
+            )
+            .help("the checkpoint is incomplete, or its `config.json` belongs to another model")
+        })
+    }
+
+    /// Drops what is left of a module whose matrix came from elsewhere.
+    fn forget(&mut self, module: &str) {
+        for key in members(module) {
+            self.tensors.remove(&key);
+        }
+    }
+
+    /// The module that every weight tensor of this module is tied to.
+    fn tied_module(&self, module: &str) -> Option<String> {
+        let present: Vec<Key> =
+            members(module).into_iter().filter(|key| self.tensors.contains_key(key)).collect();
+        let sources: Option<Vec<&Key>> = present.iter().map(|key| self.ties.get(key)).collect();
+        Some(sources?.first()?.stem().to_owned())
+    }
+
+    fn is_tied_to(&self, module: &str) -> bool {
+        self.ties.values().any(|source| source.stem() == module)
+    }
+}
+
+fn members(module: &str) -> [Key; 3] {
+    ["weight", "scales", "biases"].map(|member| Key::from(format!("{module}.{member}").as_str()))
+}
+
+/// Bits and group size of an affine set, from its shapes and the known width; checked against each other.
+fn packing(
+    module: &str,
+    codes: &Array,
+    scales: &Array,
+    biases: &Array,
+    out: usize,
+    input: usize,
+) -> Result<Packing, Diagnostic> {
+    let refuse = |message: String| Err(Diagnostic::new(Code::IncompleteAffineSet, message));
+    let width = |array: &Array| match *array.shape() {
+        [rows, columns] if usize::try_from(rows) == Ok(out) => usize::try_from(columns).ok(),
+        _ => None,
+    };
+    let (Some(words), Some(groups)) = (width(codes), width(scales)) else {
+        return refuse(format!(
+            "`{module}`: codes {:?} and scales {:?} are not those of a weight [{out}, {input}]",
+            codes.shape(),
+            scales.shape(),
+        ));
+    };
+    if biases.shape() != scales.shape() || !scales.is_float() || !biases.is_float() {
+        return refuse(format!("`{module}`: scales {scales:?} and biases {biases:?} do not belong together"));
+    }
+    let group_size = input.checked_div(groups).filter(|size| size * groups == input);
+    let bits = (words * 32).checked_div(input).filter(|bits| bits * input == words * 32);
+    let narrow = |n: Option<usize>| n.and_then(|n| i32::try_from(n).ok());
+    match (narrow(bits), narrow(group_size)) {
+        (Some(bits @ (2 | 3 | 4 | 5 | 6 | 8)), Some(group_size @ (32 | 64 | 128)))
+            if codes.dtype() == Dtype::Uint32 =>
+        {
+            Ok(Packing { bits, group_size })
+        }
+        _ => refuse(format!(
+            "`{module}`: codes {codes:?} and scales {scales:?} give no known bits and group size for width {input}",
+        )),
+    }
+}
+
+/// Dimensions as MLX counts them.
+pub(super) fn mlx_shape(shape: &[usize]) -> Option<Vec<i32>> {
+    shape.iter().map(|&n| i32::try_from(n).ok()).collect()
+}
+
+fn has_shape(array: &Array, shape: &[usize]) -> bool {
+    super::same_shape(array, shape)
+}
+
+fn misfit(key: &str, array: &Array, wanted: &[usize]) -> Diagnostic {
+    let message = format!("`{key}` is {:?}, but `config.json` asks for {wanted:?}", array.shape());
+    Diagnostic::new(Code::ModelUnreadable, message)
+        .help("head counts and sizes in `config.json` have to agree with the tensors")
+}
+
+fn not_float(key: &str, array: &Array) -> Diagnostic {
+    let message = format!("`{key}` holds {:?}, where the model needs floats", array.dtype());
+    Diagnostic::new(Code::ModelUnreadable, message)
+}

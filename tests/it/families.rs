@@ -1,0 +1,147 @@
+//! Every family against an independent implementation: logits and greedy tokens of a small random model, in every
+//! spelling of its configuration, whatever the pieces the prompt comes in.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use mlxcel::load::{Loaded, Options, load};
+use mlxcel::model::{Model, run};
+use mlxcel::{Checkpoint, Plan, SurgeryFile, plan};
+use safetensors::SafeTensors;
+
+/// What the other implementation computed.
+struct Expected {
+    tokens: Vec<u32>,
+    logits: Vec<f32>,
+    greedy: Vec<u32>,
+}
+
+fn families() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/conformance/families")
+}
+
+fn tales(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales").join(name)
+}
+
+fn expected(dir: &Path) -> Expected {
+    let bytes = std::fs::read(dir.join("expected.safetensors")).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let words = |name: &str| -> Vec<[u8; 4]> {
+        let data = tensors.tensor(name).unwrap().data();
+        data.chunks_exact(4).map(|word| word.try_into().unwrap()).collect()
+    };
+    Expected {
+        tokens: words("input_ids").into_iter().map(u32::from_le_bytes).collect(),
+        logits: words("logits").into_iter().map(f32::from_le_bytes).collect(),
+        greedy: words("greedy").into_iter().map(u32::from_le_bytes).collect(),
+    }
+}
+
+fn open(dir: &Path) -> Loaded {
+    load(Plan::identity(Checkpoint::open(dir).unwrap()), Options::default(), &mut |_| {}).unwrap()
+}
+
+fn operated(dir: &Path, yaml: &str) -> Loaded {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("surgery.yaml");
+    std::fs::write(&path, yaml).unwrap();
+    let file = SurgeryFile::read(&path).unwrap();
+    load(plan(&file, Checkpoint::open(dir).unwrap()).unwrap(), Options::default(), &mut |_| {}).unwrap()
+}
+
+/// Logits of all positions, the text coming in pieces of `chunk`.
+fn logits(model: &dyn Model, tokens: &[u32], chunk: usize) -> Vec<f32> {
+    let mut all = Vec::new();
+    let each = |_, piece: &[f32]| {
+        all.extend_from_slice(piece);
+        Ok::<_, Box<dyn std::error::Error>>(())
+    };
+    run::score(model, &mut model.cache(), tokens, chunk, each).unwrap();
+    all
+}
+
+fn greedy(model: &dyn Model, tokens: &[u32], count: usize) -> Vec<u32> {
+    let mut cache = model.cache();
+    let logits = run::prefill(model, &mut cache, tokens, 7, |_| ControlFlow::Continue(())).unwrap();
+    let mut next = logits.unwrap().argmax().unwrap();
+    let mut ids = next.ids().unwrap();
+    while ids.len() < count {
+        next = run::step(model, &mut cache, &next).unwrap().argmax().unwrap();
+        ids.extend(next.ids().unwrap());
+    }
+    ids
+}
+
+#[track_caller]
+fn check_close(what: &str, actual: &[f32], wanted: &[f32]) {
+    assert_eq!(actual.len(), wanted.len(), "{what}");
+    let largest = wanted.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+    let worst = actual.iter().zip(wanted).fold(0.0_f32, |most, (a, b)| most.max((a - b).abs()));
+    assert!(worst <= 1e-3 * largest, "{what}: off by {worst}, the largest logit is {largest}");
+}
+
+#[track_caller]
+fn check(family: &str) {
+    let dir = families().join(family);
+    let wanted = expected(&dir);
+    let older = dir.join("config.rope_theta.json");
+    let mut checkpoints = vec![(String::from(family), open(&dir))];
+    if older.exists() {
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::copy(&older, copy.path().join("config.json")).unwrap();
+        std::fs::copy(dir.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
+        checkpoints.push((format!("{family}, older spelling"), open(copy.path())));
+    }
+    for (what, loaded) in checkpoints {
+        let model = loaded.model.as_ref();
+        for chunk in [wanted.tokens.len(), 5, 1] {
+            let what = format!("{what}, pieces of {chunk}");
+            check_close(&what, &logits(model, &wanted.tokens, chunk), &wanted.logits);
+        }
+        assert_eq!(greedy(model, &wanted.tokens, wanted.greedy.len()), wanted.greedy, "{what}");
+    }
+}
+
+#[test]
+fn llama_agrees() {
+    check("llama");
+}
+
+#[test]
+fn llama_in_affine_codes_agrees() {
+    check("llama-4bit");
+}
+
+#[test]
+fn llama_with_tied_head_and_stretched_positions_agrees() {
+    check("llama-tied-rope3");
+}
+
+#[test]
+fn mistral_with_sliding_window_agrees() {
+    check("mistral");
+}
+
+#[test]
+fn no_operations_give_the_same_logits_bit_for_bit() {
+    for (dir, tokens) in [(tales("base"), 300), (families().join("llama-4bit"), 90)] {
+        let tokens: Vec<u32> = (0..tokens).map(|i| (i * 37 + 11) % 128).collect();
+        let plain = logits(open(&dir).model.as_ref(), &tokens, 256);
+        let none = logits(operated(&dir, "version: 1\noperations: []\n").model.as_ref(), &tokens, 256);
+        assert!(plain.iter().map(|x| x.to_bits()).eq(none.iter().map(|x| x.to_bits())));
+    }
+}
+
+#[test]
+fn the_whole_task_vector_makes_the_tuned_model() {
+    let vector = tales("task_vector.safetensors");
+    let yaml = format!(
+        "version: 1\noperations:\n  - op: add\n    pattern: '*'\n    source: '{}'\n    alpha: 1.0\n",
+        vector.display()
+    );
+    let prompt = [79, 110, 101, 32, 109, 111, 114, 110];
+    let edited = greedy(operated(&tales("base"), &yaml).model.as_ref(), &prompt, 64);
+    assert_eq!(edited, greedy(open(&tales("tuned")).model.as_ref(), &prompt, 64));
+    assert_ne!(edited, greedy(open(&tales("base")).model.as_ref(), &prompt, 64));
+}
