@@ -71,7 +71,11 @@ impl Checkpoint {
         match (config, Weights::open(dir)) {
             (Ok(config), Ok(mut weights)) => {
                 weights.index = sanitize(weights.index, &config);
-                Ok(Self { dir: dir.to_owned(), config, weights })
+                Ok(Self {
+                    dir: dir.to_owned(),
+                    config,
+                    weights,
+                })
             }
             (Err(error), Ok(_)) => Err(vec![error]),
             (Ok(_), Err(errors)) => Err(errors),
@@ -87,8 +91,10 @@ fn not_a_directory(path: &Path) -> ReadError {
     let help = "a model is a directory with `config.json` and safetensors weights";
     match Shard::open(path) {
         Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory").help(help),
-        Err(error) => {
-            ReadError { reason: format!("not a model directory: {}", error.reason), ..error }.help(help)
+        Err(error) => ReadError {
+            reason: format!("not a model directory: {}", error.reason),
+            ..error
         }
+        .help(help),
     }
 }
