@@ -51,21 +51,14 @@ pub fn packing(index: &TensorIndex, config: &ModelConfig, position: usize) -> Pa
     let Some((module, suffix)) = key.as_str().rsplit_once('.') else {
         return Packing::Dense;
     };
-    let here = Module {
-        index,
-        config,
-        position,
-        path: module,
-    };
+    let here = Module { index, config, position, path: module };
     match suffix {
         "weight" => here.of_weight(info),
         "scales" | "biases" => match here.member("weight") {
             Some(weight) => packing(index, config, weight),
             None => here.without_weight(),
         },
-        _ => here
-            .foreign_member(suffix)
-            .map_or(Packing::Dense, Packing::Foreign),
+        _ => here.foreign_member(suffix).map_or(Packing::Dense, Packing::Foreign),
     }
 }
 
@@ -95,9 +88,9 @@ impl<'a> Module<'a> {
         match (weight.dtype, self.member("scales")) {
             (Dtype::U32, Some(scales)) => self.of_codes(weight, scales),
             (Dtype::U32, None) if self.has("biases") => self.incomplete("has `.biases` but no `.scales`"),
-            (dtype, Some(_)) if is_dense_float(dtype) => self.incomplete(&format!(
-                "has `.scales`, but its `.weight` is {dtype} and not U32 codes"
-            )),
+            (dtype, Some(_)) if is_dense_float(dtype) => {
+                self.incomplete(&format!("has `.scales`, but its `.weight` is {dtype} and not U32 codes"))
+            }
             (dtype, None) if is_dense_float(dtype) => Packing::Dense,
             _ => match self.foreign_weight(weight) {
                 Some(name) => Packing::Foreign(name),
@@ -112,18 +105,12 @@ impl<'a> Module<'a> {
             return Packing::Dense;
         };
         let biases = self.member("biases").and_then(|at| Some((at, self.info(at)?)));
-        let mode = self
-            .config
-            .quantization
-            .as_ref()
-            .and_then(|q| q.mode_of(self.settings_path()));
+        let mode = self.config.quantization.as_ref().and_then(|q| q.mode_of(self.settings_path()));
         match (biases, mode) {
             (None, Some(mode @ ("mxfp4" | "mxfp8" | "nvfp4"))) => Packing::Foreign(mode.into()),
-            (_, mode) if scales.dtype == Dtype::U8 => Packing::Foreign(
-                mode.filter(|mode| *mode != "affine")
-                    .unwrap_or("MX scales (U8)")
-                    .into(),
-            ),
+            (_, mode) if scales.dtype == Dtype::U8 => {
+                Packing::Foreign(mode.filter(|mode| *mode != "affine").unwrap_or("MX scales (U8)").into())
+            }
             (None, _) => self.incomplete("has `.scales` but no `.biases`"),
             (Some((biases_at, biases)), _) => match product(codes, scales, biases) {
                 Err(why) => self.incomplete(&why),
@@ -170,9 +157,7 @@ impl<'a> Module<'a> {
         }
         let beneath = self.index.with_prefix(&format!("{}.weight.", self.path));
         let bitsandbytes = self.has("SCB")
-            || self.index.entries()[beneath]
-                .iter()
-                .any(|(key, _)| is_bitsandbytes(key.suffix()));
+            || self.index.entries()[beneath].iter().any(|(key, _)| is_bitsandbytes(key.suffix()));
         bitsandbytes.then(|| "bitsandbytes".into())
     }
 
@@ -180,18 +165,17 @@ impl<'a> Module<'a> {
     fn foreign_member(&self, suffix: &str) -> Option<String> {
         match suffix {
             "qweight" | "qzeros" | "g_idx" => self.has("qweight").then(|| self.method("AWQ or GPTQ")),
-            "weight_packed" | "weight_shape" | "weight_zero_point" => self
-                .has("weight_packed")
-                .then(|| self.method("compressed-tensors")),
+            "weight_packed" | "weight_shape" | "weight_zero_point" => {
+                self.has("weight_packed").then(|| self.method("compressed-tensors"))
+            }
             "weight_scale_inv" | "weight_scale" | "weight_scale_2" | "input_scale" | "SCB" => {
                 if self.has("weight_packed") {
                     return Some(self.method("compressed-tensors"));
                 }
-                self.member("weight")
-                    .and_then(|at| match packing(self.index, self.config, at) {
-                        Packing::Foreign(name) => Some(name),
-                        _ => None,
-                    })
+                self.member("weight").and_then(|at| match packing(self.index, self.config, at) {
+                    Packing::Foreign(name) => Some(name),
+                    _ => None,
+                })
             }
             _ if is_bitsandbytes(suffix) && self.path.ends_with(".weight") => Some("bitsandbytes".into()),
             _ => {
@@ -199,20 +183,14 @@ impl<'a> Module<'a> {
                 let partner = pair
                     .iter()
                     .find_map(|(mine, theirs)| Some(format!("{}{theirs}", suffix.strip_suffix(mine)?)));
-                partner
-                    .filter(|partner| self.has(partner))
-                    .map(|_| self.method("MXFP4 blocks and scales"))
+                partner.filter(|partner| self.has(partner)).map(|_| self.method("MXFP4 blocks and scales"))
             }
         }
     }
 
     /// The config's name for a foreign method, else ours.
     fn method(&self, otherwise: &str) -> String {
-        let mode = self
-            .config
-            .quantization
-            .as_ref()
-            .and_then(|quantization| quantization.mode.as_deref());
+        let mode = self.config.quantization.as_ref().and_then(|quantization| quantization.mode.as_deref());
         match mode {
             Some("awq") => "AWQ".into(),
             Some("gptq") => "GPTQ".into(),
@@ -231,16 +209,10 @@ impl<'a> Module<'a> {
 
     /// Bits and group size: what config.json says if the shapes can have it so, else what the shapes leave possible.
     fn format(&self, product: u64, codes: &TensorInfo, scales: &TensorInfo) -> Option<AffineFormat> {
-        let possible: Vec<AffineFormat> = FORMATS
-            .iter()
-            .copied()
-            .filter(|format| format.bits * format.group_size == product)
-            .collect();
+        let possible: Vec<AffineFormat> =
+            FORMATS.iter().copied().filter(|format| format.bits * format.group_size == product).collect();
         let groups = *scales.shape.last()? as u64;
-        debug_assert_eq!(
-            codes.shape.last().map(|&words| words as u64 * 32),
-            Some(product * groups)
-        );
+        debug_assert_eq!(codes.shape.last().map(|&words| words as u64 * 32), Some(product * groups));
         let known = self.known_inputs();
         let fits = |format: &AffineFormat| known.contains(&(groups * format.group_size));
         let quantization = self.config.quantization.as_ref();
@@ -294,16 +266,10 @@ impl<'a> Module<'a> {
 /// Every affine format of MLX.
 const FORMATS: [AffineFormat; 18] = {
     let (bits, groups) = ([2, 3, 4, 5, 6, 8], [32, 64, 128]);
-    let mut formats = [AffineFormat {
-        bits: 0,
-        group_size: 0,
-    }; 18];
+    let mut formats = [AffineFormat { bits: 0, group_size: 0 }; 18];
     let mut at = 0;
     while at < 18 {
-        formats[at] = AffineFormat {
-            bits: bits[at / 3],
-            group_size: groups[at % 3],
-        };
+        formats[at] = AffineFormat { bits: bits[at / 3], group_size: groups[at % 3] };
         at += 1;
     }
     formats
@@ -318,12 +284,8 @@ fn product(codes: &TensorInfo, scales: &TensorInfo, biases: &TensorInfo) -> Resu
         let [s, b] = [scales, biases].map(|info| format!("{} {:?}", info.dtype, info.shape));
         return Err(format!("has `.scales` {s} but `.biases` {b}"));
     }
-    let disagree = || {
-        format!(
-            "has `.weight` {:?}, to which `.scales` {:?} do not fit",
-            codes.shape, scales.shape
-        )
-    };
+    let disagree =
+        || format!("has `.weight` {:?}, to which `.scales` {:?} do not fit", codes.shape, scales.shape);
     let (Some((words, rows)), Some((groups, scale_rows))) =
         (codes.shape.split_last(), scales.shape.split_last())
     else {
@@ -335,15 +297,14 @@ fn product(codes: &TensorInfo, scales: &TensorInfo, biases: &TensorInfo) -> Resu
     let bits = *words as u64 * 32;
     let product = bits / *groups as u64;
     let known = bits.is_multiple_of(*groups as u64)
-        && FORMATS
-            .iter()
-            .any(|format| format.bits * format.group_size == product);
+        && FORMATS.iter().any(|format| format.bits * format.group_size == product);
     if known { Ok(product) } else { Err(disagree()) }
 }
 
 fn is_bitsandbytes(suffix: &str) -> bool {
-    matches!(
-        suffix,
-        "absmax" | "quant_map" | "nested_absmax" | "nested_quant_map"
-    ) || suffix.starts_with("bitsandbytes__")
+    matches!(suffix, "absmax" | "quant_map" | "nested_absmax" | "nested_quant_map")
+        || suffix.starts_with("bitsandbytes__")
 }
+
+#[cfg(test)]
+mod tests;

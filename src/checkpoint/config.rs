@@ -12,12 +12,8 @@ use super::file::read_text;
 const LONGEST: u64 = 32_000_000;
 
 /// Where vision-language and multi-part models keep the text model's values.
-const TEXT_CONFIGS: [&[&str]; 4] = [
-    &["text_config"],
-    &["llm_config"],
-    &["language_config"],
-    &["thinker_config", "text_config"],
-];
+const TEXT_CONFIGS: [&[&str]; 4] =
+    [&["text_config"], &["llm_config"], &["language_config"], &["thinker_config", "text_config"]];
 
 /// `config.json`, with the values that planning needs lifted out of the places families keep them in.
 ///
@@ -78,23 +74,13 @@ impl ModelConfig {
     /// Lifts the values out of a parsed `config.json`.
     #[must_use]
     pub fn from_json(json: Map<String, Value>) -> Self {
-        let mut config = Self {
-            json,
-            ..Self::default()
-        };
-        config.model_type = config
-            .json
-            .get("model_type")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let mut config = Self { json, ..Self::default() };
+        config.model_type =
+            config.json.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let defaults = Defaults::of(config.text_model_type());
         config.heads = config.number("num_attention_heads").or(defaults.heads);
         // Before grouped-query attention every head had its own keys and values.
-        config.kv_heads = config
-            .number("num_key_value_heads")
-            .or(defaults.kv_heads)
-            .or(config.heads);
+        config.kv_heads = config.number("num_key_value_heads").or(defaults.kv_heads).or(config.heads);
         config.head_dim = config.number("head_dim").or(defaults.head_dim);
         config.hidden_size = config.number("hidden_size").or(defaults.hidden_size);
         config.intermediate_size = config.number("intermediate_size").or(defaults.intermediate_size);
@@ -110,36 +96,27 @@ impl ModelConfig {
     /// The model type of the text model: `text_config.model_type` and its like, else the root's.
     #[must_use]
     pub fn text_model_type(&self) -> &str {
-        let nested = TEXT_CONFIGS
-            .iter()
-            .find_map(|place| descend(&self.json, place)?.get("model_type")?.as_str());
+        let nested =
+            TEXT_CONFIGS.iter().find_map(|place| descend(&self.json, place)?.get("model_type")?.as_str());
         nested.unwrap_or(&self.model_type)
     }
 
     /// A value of the root, or else of the text model's own config.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {
-        let nested = || {
-            TEXT_CONFIGS
-                .iter()
-                .find_map(|place| present(descend(&self.json, place)?, name))
-        };
+        let nested = || TEXT_CONFIGS.iter().find_map(|place| present(descend(&self.json, place)?, name));
         present(&self.json, name).or_else(nested)
     }
 
     /// A count or size: [`value`](Self::value) where it is a positive whole number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
-        self.value(name)
-            .and_then(Value::as_u64)
-            .filter(|&number| number > 0)
+        self.value(name).and_then(Value::as_u64).filter(|&number| number > 0)
     }
 }
 
 fn descend<'a>(json: &'a Map<String, Value>, place: &[&str]) -> Option<&'a Map<String, Value>> {
-    place
-        .iter()
-        .try_fold(json, |object, name| object.get(*name)?.as_object())
+    place.iter().try_fold(json, |object, name| object.get(*name)?.as_object())
 }
 
 fn present<'a>(json: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
@@ -168,39 +145,23 @@ impl Defaults {
         };
         match model_type {
             "llama" | "olmo2" | "granite" => sizes(32, 4096, 11008),
-            "mistral" | "mixtral" => Self {
-                kv_heads: Some(8),
-                ..sizes(32, 4096, 14336)
-            },
+            "mistral" | "mixtral" => Self { kv_heads: Some(8), ..sizes(32, 4096, 14336) },
             "phi3" => sizes(32, 3072, 8192),
-            "smollm3" => Self {
-                kv_heads: Some(4),
-                ..sizes(16, 2048, 11008)
-            },
+            "smollm3" => Self { kv_heads: Some(4), ..sizes(16, 2048, 11008) },
             "qwen2" => sizes(32, 4096, 22016),
-            "qwen2_vl" | "qwen2_vl_text" | "qwen2_5_vl" | "qwen2_5_vl_text" => Self {
-                kv_heads: Some(8),
-                ..sizes(64, 8192, 29568)
-            },
-            "qwen3" => Self {
-                head_dim: Some(128),
-                ..sizes(32, 4096, 22016)
-            },
-            "qwen3_moe" => Self {
-                kv_heads: Some(4),
-                ..sizes(32, 2048, 6144)
-            },
-            "gemma" => Self {
-                kv_heads: Some(16),
-                head_dim: Some(256),
-                ..sizes(16, 3072, 24576)
-            },
-            "gemma2" | "gemma3" | "gemma3_text" => Self {
-                kv_heads: Some(4),
-                head_dim: Some(256),
-                ..sizes(8, 2304, 9216)
-            },
+            "qwen2_vl" | "qwen2_vl_text" | "qwen2_5_vl" | "qwen2_5_vl_text" => {
+                Self { kv_heads: Some(8), ..sizes(64, 8192, 29568) }
+            }
+            "qwen3" => Self { head_dim: Some(128), ..sizes(32, 4096, 22016) },
+            "qwen3_moe" => Self { kv_heads: Some(4), ..sizes(32, 2048, 6144) },
+            "gemma" => Self { kv_heads: Some(16), head_dim: Some(256), ..sizes(16, 3072, 24576) },
+            "gemma2" | "gemma3" | "gemma3_text" => {
+                Self { kv_heads: Some(4), head_dim: Some(256), ..sizes(8, 2304, 9216) }
+            }
             _ => Self::default(),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,10 +26,7 @@ pub(super) fn discover(path: &Path) -> Result<Files, ReadError> {
     if name.ends_with(b".json") {
         return listed(path, Listing::read(path)?);
     }
-    Ok(Files {
-        paths: vec![path.to_owned()],
-        listing: None,
-    })
+    Ok(Files { paths: vec![path.to_owned()], listing: None })
 }
 
 fn directory(dir: &Path) -> Result<Files, ReadError> {
@@ -37,34 +34,21 @@ fn directory(dir: &Path) -> Result<Files, ReadError> {
     if names.iter().any(|name| name == INDEX_FILE) {
         let index = dir.join(INDEX_FILE);
         // The index is there: when it cannot be found, it is a link that leads nowhere.
-        let listing = Listing::read(&index).map_err(|error| ReadError {
-            kind: ReadErrorKind::BadIndex,
-            ..error
-        })?;
+        let listing =
+            Listing::read(&index).map_err(|error| ReadError { kind: ReadErrorKind::BadIndex, ..error })?;
         return listed(&index, listing);
     }
-    let weights: Vec<&String> = names
-        .iter()
-        .filter(|name| name.ends_with(".safetensors"))
-        .collect();
-    let mut chosen: Vec<&String> = weights
-        .iter()
-        .copied()
-        .filter(|name| name.starts_with("model"))
-        .collect();
+    let weights: Vec<&String> = names.iter().filter(|name| name.ends_with(".safetensors")).collect();
+    let mut chosen: Vec<&String> = weights.iter().copied().filter(|name| name.starts_with("model")).collect();
     if chosen.is_empty() {
-        let others = weights
-            .into_iter()
-            .filter(|n| !n.starts_with("adapter") && !n.starts_with("consolidated"));
+        let others =
+            weights.into_iter().filter(|n| !n.starts_with("adapter") && !n.starts_with("consolidated"));
         chosen = others.collect();
     }
     if chosen.is_empty() {
         return Err(nothing(dir, &names));
     }
-    Ok(Files {
-        paths: chosen.into_iter().map(|name| dir.join(name)).collect(),
-        listing: None,
-    })
+    Ok(Files { paths: chosen.into_iter().map(|name| dir.join(name)).collect(), listing: None })
 }
 
 /// The names of a directory, sorted, hidden files left out.
@@ -83,35 +67,22 @@ fn listed(index: &Path, listing: Listing) -> Result<Files, ReadError> {
     let dir = index.parent().unwrap_or(Path::new(""));
     let paths: Vec<PathBuf> = listing.shards.iter().map(|name| dir.join(name)).collect();
     // `symlink_metadata`: a link that leads nowhere has a message of its own, when it is opened.
-    let missing = |path: &&PathBuf| {
-        path.symlink_metadata()
-            .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
-    };
+    let missing =
+        |path: &&PathBuf| path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
     let missing: Vec<String> = paths.iter().filter(missing).map(|path| file_name(path)).collect();
     if !missing.is_empty() {
-        let (are, file) = if missing.len() == 1 {
-            ("is", "the file")
-        } else {
-            ("are", "the files")
-        };
+        let (are, file) = if missing.len() == 1 { ("is", "the file") } else { ("are", "the files") };
         let reason = format!("names {}, which {are} missing", super::error::listed(&missing));
-        return Err(ReadError::bad_index(index, reason).help(format!(
-            "download {file} into the same directory, or an index file that does without"
-        )));
+        return Err(ReadError::bad_index(index, reason)
+            .help(format!("download {file} into the same directory, or an index file that does without")));
     }
-    Ok(Files {
-        paths,
-        listing: Some((index.to_owned(), listing)),
-    })
+    Ok(Files { paths, listing: Some((index.to_owned(), listing)) })
 }
 
 /// A directory without weights: says what is there in their place.
 fn nothing(dir: &Path, names: &[String]) -> ReadError {
-    let first = |endings: &[&str]| {
-        names
-            .iter()
-            .find(|name| endings.iter().any(|ending| name.ends_with(ending)))
-    };
+    let first =
+        |endings: &[&str]| names.iter().find(|name| endings.iter().any(|ending| name.ends_with(ending)));
     let refused = |reason: String| {
         ReadError::unreadable(dir, format!("no safetensors weights in this directory{reason}"))
     };
@@ -127,18 +98,13 @@ fn nothing(dir: &Path, names: &[String]) -> ReadError {
         return refused(format!(": `{name}` is an unfinished download")).help("finish the download");
     }
     if let Some(name) = first(&[".safetensors"]) {
-        return refused(format!(
-            ": `{name}` is an adapter or a second copy, which is not read"
-        ))
-        .help("name the file itself, if it is meant");
+        return refused(format!(": `{name}` is an adapter or a second copy, which is not read"))
+            .help("name the file itself, if it is meant");
     }
     refused(String::new())
         .help("a directory of weights holds `model.safetensors`, or shards and their index file")
 }
 
 pub(super) fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

@@ -34,9 +34,7 @@ pub fn mlx_can_load(dtype: Dtype) -> bool {
 /// Bytes that a tensor of this type and shape takes; `None` on overflow, or if it does not fill whole bytes (F4, F6).
 #[must_use]
 pub fn byte_length(dtype: Dtype, shape: &[usize]) -> Option<u64> {
-    let elements = shape
-        .iter()
-        .try_fold(1_usize, |product, &entry| product.checked_mul(entry))?;
+    let elements = shape.iter().try_fold(1_usize, |product, &entry| product.checked_mul(entry))?;
     let bits = elements.checked_mul(dtype.bitsize())?;
     (bits % 8 == 0).then_some((bits / 8) as u64)
 }

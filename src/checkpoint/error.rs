@@ -50,19 +50,11 @@ pub enum ReadWarning {
 
 impl ReadError {
     pub(super) fn unreadable(path: &Path, reason: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            reason: reason.into(),
-            kind: ReadErrorKind::Unreadable,
-            help: None,
-        }
+        Self { path: path.to_owned(), reason: reason.into(), kind: ReadErrorKind::Unreadable, help: None }
     }
 
     pub(super) fn bad_index(path: &Path, reason: impl Into<String>) -> Self {
-        Self {
-            kind: ReadErrorKind::BadIndex,
-            ..Self::unreadable(path, reason)
-        }
+        Self { kind: ReadErrorKind::BadIndex, ..Self::unreadable(path, reason) }
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
@@ -109,11 +101,7 @@ impl ReadError {
             part.starts_with(b"~") || part.contains(&b'$')
         });
         let refused = missing("no such file or directory".into());
-        if shell {
-            refused.help("`~` and `$VAR` are not expanded: write the path out")
-        } else {
-            refused
-        }
+        if shell { refused.help("`~` and `$VAR` are not expanded: write the path out") } else { refused }
     }
 }
 
@@ -150,11 +138,7 @@ fn escape(f: &mut fmt::Formatter<'_>, text: impl Iterator<Item = char>) -> fmt::
 /// `a`, `b` and 3 more.
 pub(super) fn listed(names: &[impl AsRef<str>]) -> String {
     const SHOWN: usize = 3;
-    let shown = if names.len() == SHOWN + 1 {
-        SHOWN + 1
-    } else {
-        SHOWN
-    };
+    let shown = if names.len() == SHOWN + 1 { SHOWN + 1 } else { SHOWN };
     let mut text = String::new();
     for (place, name) in names.iter().take(shown).enumerate() {
         let last = place + 1 == names.len();

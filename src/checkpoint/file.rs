@@ -25,9 +25,7 @@ pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
     }
     let mut bytes = Vec::new();
     // The length above may be a lie (files of /proc have none): one byte more than the limit tells.
-    file.take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| ReadError::io(path, &error))?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| ReadError::io(path, &error))?;
     if bytes.len() as u64 > limit {
         return Err(too_large());
     }
@@ -39,10 +37,6 @@ fn regular(path: &Path, metadata: &Metadata) -> Result<(), ReadError> {
     if metadata.is_file() {
         return Ok(());
     }
-    let what = if metadata.is_dir() {
-        "a directory, not a file"
-    } else {
-        "not a regular file"
-    };
+    let what = if metadata.is_dir() { "a directory, not a file" } else { "not a regular file" };
     Err(ReadError::unreadable(path, what))
 }

@@ -49,21 +49,13 @@ impl Header {
         if let Err(error) = done {
             return Err(descent.refused(&error));
         }
-        let Descent {
-            mut tensors,
-            metadata,
-            ..
-        } = descent;
+        let Descent { mut tensors, metadata, .. } = descent;
         if !tensors.is_sorted_by_key(by_offset) {
             tensors.sort_by_key(by_offset);
         }
         tensors.shrink_to_fit();
         let trailing = place(&mut tensors, data_start, file_len)?;
-        Ok(Self {
-            tensors,
-            metadata,
-            trailing,
-        })
+        Ok(Self { tensors, metadata, trailing })
     }
 }
 
@@ -156,9 +148,7 @@ impl Descent<'_> {
         }
         let (start, end) = entry.offsets.ok_or_else(|| missing("data_offsets"))?;
         if end < start {
-            return Err(format!(
-                "tensor {label} ends (byte {end}) before it begins (byte {start})"
-            ));
+            return Err(format!("tensor {label} ends (byte {end}) before it begins (byte {start})"));
         }
         let shape = &self.shape;
         let needed = byte_length(dtype, shape).ok_or_else(|| {
@@ -185,14 +175,12 @@ impl Descent<'_> {
         for number in &self.numbers {
             // MLX keeps shapes in i32.
             let entry = number.whole().filter(|&entry| i32::try_from(entry).is_ok());
-            let entry = entry
-                .and_then(|entry| usize::try_from(entry).ok())
-                .ok_or_else(|| {
-                    format!(
-                        "tensor {} has a shape entry {number}, which is no whole number below 2^31",
-                        Quoted(name)
-                    )
-                })?;
+            let entry = entry.and_then(|entry| usize::try_from(entry).ok()).ok_or_else(|| {
+                format!(
+                    "tensor {} has a shape entry {number}, which is no whole number below 2^31",
+                    Quoted(name)
+                )
+            })?;
             self.shape.push(entry);
         }
         Ok(())
@@ -210,11 +198,7 @@ impl Descent<'_> {
         };
         match &*self.numbers {
             [start, end] => Ok((whole(start)?, whole(end)?)),
-            other => Err(format!(
-                "tensor {} has {} data offsets, not 2",
-                Quoted(name),
-                other.len()
-            )),
+            other => Err(format!("tensor {} has {} data offsets, not 2", Quoted(name), other.len())),
         }
     }
 }
@@ -240,10 +224,7 @@ impl<'de> Visitor<'de> for &mut Descent<'de> {
             if !self.seen.insert(name.clone()) {
                 return Err(self.refuse(format!("two tensors are named {}", Quoted(&name))));
             }
-            let entry = map.next_value_seed(EntrySeed {
-                descent: self,
-                name: &name,
-            });
+            let entry = map.next_value_seed(EntrySeed { descent: self, name: &name });
             let entry = entry.inspect_err(|_| self.stopped = Some(format!("tensor {}", Quoted(&name))))?;
             self.finish(&name, &entry).map_err(|reason| self.refuse(reason))?;
         }
@@ -295,18 +276,12 @@ impl<'de> Visitor<'de> for EntrySeed<'_, 'de> {
                     entry.dtype.replace(dtype).is_some()
                 }
                 "shape" => {
-                    map.next_value_seed(Numbers {
-                        into: &mut descent.numbers,
-                        most: MOST_DIMENSIONS,
-                    })?;
+                    map.next_value_seed(Numbers { into: &mut descent.numbers, most: MOST_DIMENSIONS })?;
                     descent.shape(name).map_err(|reason| descent.refuse(reason))?;
                     std::mem::replace(&mut entry.has_shape, true)
                 }
                 "data_offsets" => {
-                    map.next_value_seed(Numbers {
-                        into: &mut descent.numbers,
-                        most: 2,
-                    })?;
+                    map.next_value_seed(Numbers { into: &mut descent.numbers, most: 2 })?;
                     let offsets = descent.offsets(name).map_err(|reason| descent.refuse(reason))?;
                     entry.offsets.replace(offsets).is_some()
                 }
@@ -349,3 +324,6 @@ impl<'de> Visitor<'de> for PairsVisitor {
         std::iter::from_fn(|| map.next_entry::<String, String>().transpose()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

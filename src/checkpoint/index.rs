@@ -60,17 +60,13 @@ impl TensorIndex {
     /// The tensor of that name.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&TensorInfo> {
-        self.position(key)
-            .and_then(|position| self.entries.get(position))
-            .map(|(_, info)| info)
+        self.position(key).and_then(|position| self.entries.get(position)).map(|(_, info)| info)
     }
 
     /// Its position in key order.
     #[must_use]
     pub fn position(&self, key: &str) -> Option<usize> {
-        self.entries
-            .binary_search_by(|(entry, _)| entry.as_str().cmp(key))
-            .ok()
+        self.entries.binary_search_by(|(entry, _)| entry.as_str().cmp(key)).ok()
     }
 
     /// All entries in key order; positions are those of [`position`](Self::position).
@@ -97,11 +93,7 @@ impl TensorIndex {
     pub(super) fn sibling(&self, near: usize, module: &str, suffix: &str) -> Option<usize> {
         const AROUND: usize = 8;
         let is_it = |key: &Key| key.stem() == module && key.suffix() == suffix;
-        let inside = |key: &Key| {
-            key.as_str()
-                .strip_prefix(module)
-                .is_some_and(|rest| rest.starts_with('.'))
-        };
+        let inside = |key: &Key| key.as_str().strip_prefix(module).is_some_and(|rest| rest.starts_with('.'));
         let start = near.saturating_sub(AROUND);
         let end = self.entries.len().min(near + AROUND + 1);
         let window = self.entries.get(start..end)?;
@@ -127,17 +119,9 @@ mod tests {
         let info = |n| TensorInfo {
             dtype: Dtype::U8,
             shape: vec![n],
-            origin: Origin::Stored {
-                shard: 0,
-                range: 0..0,
-            },
+            origin: Origin::Stored { shard: 0, range: 0..0 },
         };
-        TensorIndex::new(
-            keys.iter()
-                .enumerate()
-                .map(|(n, key)| (Key::from(*key), info(n)))
-                .collect(),
-        )
+        TensorIndex::new(keys.iter().enumerate().map(|(n, key)| (Key::from(*key), info(n))).collect())
     }
 
     #[test]
@@ -165,12 +149,7 @@ mod tests {
         keys.extend(["m.weight", "m.aaa", "m.scales", "n.weight"]);
         let index = index(&keys);
         for near in [index.position("m.weight"), index.position("m.aaa")] {
-            for (suffix, there) in [
-                ("weight", true),
-                ("aaa", true),
-                ("scales", true),
-                ("biases", false),
-            ] {
+            for (suffix, there) in [("weight", true), ("aaa", true), ("scales", true), ("biases", false)] {
                 let found = near.and_then(|near| index.sibling(near, "m", suffix));
                 assert_eq!(found, index.position(&format!("m.{suffix}")), "{suffix}");
                 assert_eq!(found.is_some(), there, "{suffix}");

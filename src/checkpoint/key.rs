@@ -84,11 +84,7 @@ mod tests {
     #[track_caller]
     fn check(name: &str, layer: Option<(&str, u64)>, stem: &str, suffix: &str) {
         let key = Key::from(name);
-        assert_eq!(
-            (key.layer(), key.stem(), key.suffix()),
-            (layer, stem, suffix),
-            "{name}"
-        );
+        assert_eq!((key.layer(), key.stem(), key.suffix()), (layer, stem, suffix), "{name}");
     }
 
     #[test]
@@ -106,24 +102,14 @@ mod tests {
             "visual.blocks.31.norm1",
             "weight",
         );
-        check(
-            "encoder.block.2.layer.0.w",
-            Some(("encoder.block", 2)),
-            "encoder.block.2.layer.0",
-            "w",
-        );
+        check("encoder.block.2.layer.0.w", Some(("encoder.block", 2)), "encoder.block.2.layer.0", "w");
         check("norm", None, "", "norm");
         check("", None, "", "");
     }
 
     #[test]
     fn the_leftmost_stack_counts() {
-        check(
-            "a.layers.1.b.layers.2.w",
-            Some(("a.layers", 1)),
-            "a.layers.1.b.layers.2",
-            "w",
-        );
+        check("a.layers.1.b.layers.2.w", Some(("a.layers", 1)), "a.layers.1.b.layers.2", "w");
         check("layers.x.h.7.w", Some(("layers.x.h", 7)), "layers.x.h.7", "w");
     }
 
@@ -134,11 +120,6 @@ mod tests {
         check("model.layers.3a.w", None, "model.layers.3a", "w");
         check("model.layers.-3.w", None, "model.layers.-3", "w");
         check("model.layers..w", None, "model.layers.", "w");
-        check(
-            "model.layers.99999999999999999999.w",
-            None,
-            "model.layers.99999999999999999999",
-            "w",
-        );
+        check("model.layers.99999999999999999999.w", None, "model.layers.99999999999999999999", "w");
     }
 }

@@ -48,10 +48,7 @@ impl Listing {
             plain(name)?;
             *position = place;
         }
-        let tensors = pairs
-            .iter()
-            .map(|(key, shard)| (Key::from(&**key), shards[&**shard]))
-            .collect();
+        let tensors = pairs.iter().map(|(key, shard)| (Key::from(&**key), shards[&**shard])).collect();
         let shards = shards.into_keys().map(str::to_owned).collect();
         Ok(Self { shards, tensors })
     }
@@ -59,10 +56,7 @@ impl Listing {
     /// Reads and parses an index file.
     pub(super) fn read(path: &Path) -> Result<Self, ReadError> {
         let text = read_text(path, LONGEST).map_err(|error| match error.kind {
-            ReadErrorKind::Unreadable => ReadError {
-                kind: ReadErrorKind::BadIndex,
-                ..error
-            },
+            ReadErrorKind::Unreadable => ReadError { kind: ReadErrorKind::BadIndex, ..error },
             _ => error,
         })?;
         Self::parse(&text).map_err(|reason| ReadError::bad_index(path, reason).help(HELP))
@@ -72,16 +66,10 @@ impl Listing {
 /// Only a file beside the index may be named: an index from somewhere else must not lead anywhere else.
 fn plain(name: &str) -> Result<(), String> {
     if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
-        return Err(format!(
-            "names the shard {}, which is not a plain file name",
-            Quoted(name)
-        ));
+        return Err(format!("names the shard {}, which is not a plain file name", Quoted(name)));
     }
     if !name.ends_with(".safetensors") {
-        return Err(format!(
-            "names the shard {}, which is not a `.safetensors` file",
-            Quoted(name)
-        ));
+        return Err(format!("names the shard {}, which is not a `.safetensors` file", Quoted(name)));
     }
     Ok(())
 }

@@ -29,6 +29,9 @@ mod shard;
 mod sniff;
 mod weights;
 
+#[cfg(test)]
+mod testing;
+
 pub use affine::{AffineFormat, AffineSet, Packing, packing};
 pub use config::ModelConfig;
 pub use dtype::{byte_length, is_dense_float, mlx_can_load};
@@ -71,11 +74,7 @@ impl Checkpoint {
         match (config, Weights::open(dir)) {
             (Ok(config), Ok(mut weights)) => {
                 weights.index = sanitize(weights.index, &config);
-                Ok(Self {
-                    dir: dir.to_owned(),
-                    config,
-                    weights,
-                })
+                Ok(Self { dir: dir.to_owned(), config, weights })
             }
             (Err(error), Ok(_)) => Err(vec![error]),
             (Ok(_), Err(errors)) => Err(errors),
@@ -91,10 +90,8 @@ fn not_a_directory(path: &Path) -> ReadError {
     let help = "a model is a directory with `config.json` and safetensors weights";
     match Shard::open(path) {
         Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory").help(help),
-        Err(error) => ReadError {
-            reason: format!("not a model directory: {}", error.reason),
-            ..error
+        Err(error) => {
+            ReadError { reason: format!("not a model directory: {}", error.reason), ..error }.help(help)
         }
-        .help(help),
     }
 }

@@ -50,26 +50,14 @@ impl Quantization {
                 _ => None,
             }
         };
-        let overrides = if foreign {
-            BTreeMap::new()
-        } else {
-            json.iter().filter_map(module).collect()
-        };
-        Self {
-            mode,
-            bits: number(json, "bits"),
-            group_size: number(json, "group_size"),
-            overrides,
-        }
+        let overrides = if foreign { BTreeMap::new() } else { json.iter().filter_map(module).collect() };
+        Self { mode, bits: number(json, "bits"), group_size: number(json, "group_size"), overrides }
     }
 
     /// The mode of a module; `None` is affine.
     #[must_use]
     pub fn mode_of(&self, module: &str) -> Option<&str> {
-        let own = self
-            .overrides
-            .get(module)
-            .and_then(|module| module.as_ref()?.mode.as_deref());
+        let own = self.overrides.get(module).and_then(|module| module.as_ref()?.mode.as_deref());
         own.or(self.mode.as_deref())
     }
 
@@ -81,17 +69,12 @@ impl Quantization {
             Some(Some(own)) => own.clone(),
             None => ModuleQuantization::default(),
         };
-        Some(AffineFormat {
-            bits: own.bits.or(self.bits)?,
-            group_size: own.group_size.or(self.group_size)?,
-        })
+        Some(AffineFormat { bits: own.bits.or(self.bits)?, group_size: own.group_size.or(self.group_size)? })
     }
 }
 
 fn text(json: &Map<String, Value>, name: &str) -> Option<String> {
-    json.get(name)
-        .and_then(Value::as_str)
-        .map(str::to_ascii_lowercase)
+    json.get(name).and_then(Value::as_str).map(str::to_ascii_lowercase)
 }
 
 fn number(json: &Map<String, Value>, name: &str) -> Option<u64> {

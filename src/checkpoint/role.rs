@@ -69,9 +69,8 @@ impl Role {
         match Self::named(name, last(parent)) {
             // Stacked experts are parameters without a module of their own: `experts.down_proj`.
             Self::Other if matches!(name, "experts" | "switch_mlp") => {
-                let bare = ["_bias", "_blocks", "_scales"]
-                    .iter()
-                    .find_map(|ending| suffix.strip_suffix(ending));
+                let bare =
+                    ["_bias", "_blocks", "_scales"].iter().find_map(|ending| suffix.strip_suffix(ending));
                 Self::named(bare.unwrap_or(suffix), name)
             }
             role => role,
@@ -106,9 +105,7 @@ impl Role {
 /// Whether a key belongs to a tower other than the text model: vision, audio, projectors, multi-token prediction.
 #[must_use]
 pub fn is_other_tower(key: &Key) -> bool {
-    key.as_str()
-        .split('.')
-        .any(|component| OTHER_TOWERS.contains(&component))
+    key.as_str().split('.').any(|component| OTHER_TOWERS.contains(&component))
 }
 
 fn last(path: &str) -> &str {
@@ -160,10 +157,7 @@ mod tests {
         check("model.layers.0.block_sparse_moe.experts.3.w3.weight", Role::Up);
         check("model.layers.0.mlp.switch_mlp.down_proj.scales", Role::Down);
         check("model.layers.0.mlp.experts.down_proj", Role::Down);
-        check(
-            "model.layers.0.mlp.experts.gate_up_proj_blocks",
-            Role::FusedGateUp,
-        );
+        check("model.layers.0.mlp.experts.gate_up_proj_blocks", Role::FusedGateUp);
     }
 
     #[test]
@@ -176,19 +170,12 @@ mod tests {
 
     #[test]
     fn towers_are_whole_components() {
-        for key in [
-            "vision_tower.x.w",
-            "model.visual.blocks.0.w",
-            "mtp.layers.0.w",
-            "a.multi_modal_projector.w",
-        ] {
+        for key in
+            ["vision_tower.x.w", "model.visual.blocks.0.w", "mtp.layers.0.w", "a.multi_modal_projector.w"]
+        {
             assert!(is_other_tower(&Key::from(key)), "{key}");
         }
-        for key in [
-            "model.layers.0.w",
-            "language_model.model.norm.weight",
-            "visually.w",
-        ] {
+        for key in ["model.layers.0.w", "language_model.model.norm.weight", "visually.w"] {
             assert!(!is_other_tower(&Key::from(key)), "{key}");
         }
     }

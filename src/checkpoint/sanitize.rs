@@ -19,15 +19,10 @@ pub fn sanitize(index: TensorIndex, config: &ModelConfig) -> TensorIndex {
         .filter_map(|(key, info)| {
             let head = format!("{HEAD}{}", key.as_str().strip_prefix(EMBEDDING)?);
             let origin = Origin::Tied(key.clone());
-            index.position(&head).is_none().then(|| {
-                (
-                    Key::from(&*head),
-                    TensorInfo {
-                        origin,
-                        ..info.clone()
-                    },
-                )
-            })
+            index
+                .position(&head)
+                .is_none()
+                .then(|| (Key::from(&*head), TensorInfo { origin, ..info.clone() }))
         })
         .collect();
     if restored.is_empty() {
@@ -43,15 +38,12 @@ mod tests {
 
     #[track_caller]
     fn check(keys: &[&str], config: &ModelConfig, restored: &[&str]) {
-        let info = |_| TensorInfo {
+        let info = || TensorInfo {
             dtype: Dtype::F16,
             shape: vec![4, 2],
-            origin: Origin::Stored {
-                shard: 0,
-                range: 0..16,
-            },
+            origin: Origin::Stored { shard: 0, range: 0..16 },
         };
-        let index = TensorIndex::new(keys.iter().map(|key| (Key::from(*key), info(()))).collect());
+        let index = TensorIndex::new(keys.iter().map(|key| (Key::from(*key), info())).collect());
         let after = sanitize(index, config);
         let mut tied: Vec<String> = Vec::new();
         for (key, info) in after.entries() {
@@ -76,16 +68,8 @@ mod tests {
             &["lm_head.weight = model.embed_tokens.weight"],
         );
         check(
-            &[
-                "model.embed_tokens.biases",
-                "model.embed_tokens.scales",
-                EMBEDDING,
-                "z",
-            ],
-            &ModelConfig {
-                tied_embeddings: Some(true),
-                ..ModelConfig::default()
-            },
+            &["model.embed_tokens.biases", "model.embed_tokens.scales", EMBEDDING, "z"],
+            &ModelConfig { tied_embeddings: Some(true), ..ModelConfig::default() },
             &[
                 "lm_head.biases = model.embed_tokens.biases",
                 "lm_head.scales = model.embed_tokens.scales",
@@ -96,34 +80,17 @@ mod tests {
 
     #[test]
     fn a_stored_head_is_used_even_in_a_tied_model() {
-        let tied = ModelConfig {
-            tied_embeddings: Some(true),
-            ..ModelConfig::default()
-        };
+        let tied = ModelConfig { tied_embeddings: Some(true), ..ModelConfig::default() };
         check(&[EMBEDDING, "lm_head.weight"], &tied, &[]);
     }
 
     #[test]
     fn an_untied_model_keeps_its_keys() {
-        check(
-            &[EMBEDDING],
-            &ModelConfig {
-                tied_embeddings: Some(false),
-                ..ModelConfig::default()
-            },
-            &[],
-        );
+        check(&[EMBEDDING], &ModelConfig { tied_embeddings: Some(false), ..ModelConfig::default() }, &[]);
     }
 
     #[test]
     fn a_vision_language_checkpoint_keeps_its_raw_keys() {
-        check(
-            &[EMBEDDING],
-            &ModelConfig {
-                is_vision_language: true,
-                ..ModelConfig::default()
-            },
-            &[],
-        );
+        check(&[EMBEDDING], &ModelConfig { is_vision_language: true, ..ModelConfig::default() }, &[]);
     }
 }

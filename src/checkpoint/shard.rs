@@ -85,20 +85,9 @@ impl Shard {
         let header = read_header(path, &file, fingerprint.len)?;
         let data_start = PREFIX + header.len() as u64;
         let parsed = Header::parse(&header, data_start, fingerprint.len);
-        let Header {
-            tensors,
-            metadata,
-            trailing,
-        } = parsed.map_err(|reason| ReadError::unreadable(path, reason).help(DAMAGED))?;
-        Ok(Self {
-            path: path.to_owned(),
-            tensors,
-            metadata,
-            data_start,
-            trailing,
-            fingerprint,
-            file,
-        })
+        let Header { tensors, metadata, trailing } =
+            parsed.map_err(|reason| ReadError::unreadable(path, reason).help(DAMAGED))?;
+        Ok(Self { path: path.to_owned(), tensors, metadata, data_start, trailing, fingerprint, file })
     }
 
     /// Fills `buffer` from the absolute byte `offset`, by a positioned read: usable from several threads.
@@ -128,10 +117,7 @@ impl Shard {
     #[must_use]
     pub fn format(&self) -> Option<&str> {
         let pairs = self.metadata.iter().flatten();
-        pairs
-            .filter(|(name, _)| name == "format")
-            .map(|(_, value)| value.as_str())
-            .next_back()
+        pairs.filter(|(name, _)| name == "format").map(|(_, value)| value.as_str()).next_back()
     }
 }
 
@@ -142,11 +128,8 @@ fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> 
         return Err(refused("empty (0 bytes)".into()).help("an interrupted download? get the file again"));
     }
     let mut start = [0; 64];
-    let start = start
-        .get_mut(..usize::try_from(len).map_or(64, |len| len.min(64)))
-        .unwrap_or_default();
-    file.read_exact_at(start, 0)
-        .map_err(|error| ReadError::io(path, &error))?;
+    let start = start.get_mut(..usize::try_from(len).map_or(64, |len| len.min(64))).unwrap_or_default();
+    file.read_exact_at(start, 0).map_err(|error| ReadError::io(path, &error))?;
     let other = || sniff(start).map(|format| refused(format.reason.into()).help(format.help));
 
     let Some(prefix) = start.first_chunk::<8>() else {
@@ -158,10 +141,8 @@ fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> 
     let room = len - PREFIX;
     if length >= LONGEST_HEADER {
         return Err(other().unwrap_or_else(|| {
-            refused(format!(
-                "a header of {length} bytes: the format allows less than {LONGEST_HEADER}"
-            ))
-            .help(DAMAGED)
+            refused(format!("a header of {length} bytes: the format allows less than {LONGEST_HEADER}"))
+                .help(DAMAGED)
         }));
     }
     if length > room {
@@ -171,8 +152,7 @@ fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> 
         }));
     }
     let mut header = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut header, PREFIX)
-        .map_err(|error| ReadError::io(path, &error))?;
+    file.read_exact_at(&mut header, PREFIX).map_err(|error| ReadError::io(path, &error))?;
     if !header.trim_ascii_start().starts_with(b"{") {
         return Err(
             other().unwrap_or_else(|| refused("the header is not a JSON object".into()).help(DAMAGED))
@@ -180,3 +160,6 @@ fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> 
     }
     String::from_utf8(header).map_err(|_| refused("the header is not UTF-8 text".into()).help(DAMAGED))
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,14 +51,8 @@ pub(super) fn sniff(start: &[u8]) -> Option<Format> {
     if let Some((_, format)) = starts.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Some(*format);
     }
-    let text = start
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(start)
-        .trim_ascii_start();
-    let begins = |word: &str| {
-        text.get(..word.len())
-            .is_some_and(|t| t.eq_ignore_ascii_case(word.as_bytes()))
-    };
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    let begins = |word: &str| text.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word.as_bytes()));
     match text {
         _ if begins("<!doctype html") || begins("<html") || begins("<head") => Some(HTML),
         _ if begins("<?xml") => Some(XML),

@@ -34,16 +34,10 @@ impl Weights {
         let Files { paths, listing } = discover(path).map_err(|error| vec![error])?;
         // A shard that an index file names must be there.
         let missing = |error: ReadError| match (error.kind, &listing) {
-            (ReadErrorKind::NotFound, Some(_)) => ReadError {
-                kind: ReadErrorKind::BadIndex,
-                ..error
-            },
+            (ReadErrorKind::NotFound, Some(_)) => ReadError { kind: ReadErrorKind::BadIndex, ..error },
             _ => error,
         };
-        let opened: Vec<_> = paths
-            .par_iter()
-            .map(|path| Shard::open(path).map_err(missing))
-            .collect();
+        let opened: Vec<_> = paths.par_iter().map(|path| Shard::open(path).map_err(missing)).collect();
         let mut shards = Vec::with_capacity(opened.len());
         let mut errors = Vec::new();
         for result in opened {
@@ -59,22 +53,13 @@ impl Weights {
         distinct(path, &shards, &index).map_err(|error| vec![error])?;
         let mut warnings: Vec<ReadWarning> = Vec::new();
         for shard in shards.iter().filter(|shard| shard.trailing > 0) {
-            warnings.push(ReadWarning::TrailingBytes {
-                path: shard.path.clone(),
-                bytes: shard.trailing,
-            });
+            warnings.push(ReadWarning::TrailingBytes { path: shard.path.clone(), bytes: shard.trailing });
         }
         if let Some((file, listing)) = listing {
             warnings.extend(compare(&file, listing, &shards, &index).map_err(|error| vec![error])?);
         }
         let format = shards.iter().find_map(Shard::format).map(str::to_owned);
-        Ok(Self {
-            path: path.to_owned(),
-            shards,
-            index,
-            format,
-            warnings,
-        })
+        Ok(Self { path: path.to_owned(), shards, index, format, warnings })
     }
 
     /// Where a tensor's bytes are: a tied tensor's are those it is tied to.
@@ -97,18 +82,8 @@ fn entries(shards: &[Shard]) -> Vec<(Key, TensorInfo)> {
     let mut entries = Vec::with_capacity(shards.iter().map(|shard| shard.tensors.len()).sum());
     for (shard, opened) in shards.iter().enumerate() {
         entries.extend(opened.tensors.iter().map(|tensor| {
-            let origin = Origin::Stored {
-                shard,
-                range: tensor.range.clone(),
-            };
-            (
-                tensor.key.clone(),
-                TensorInfo {
-                    dtype: tensor.dtype,
-                    shape: tensor.shape.clone(),
-                    origin,
-                },
-            )
+            let origin = Origin::Stored { shard, range: tensor.range.clone() };
+            (tensor.key.clone(), TensorInfo { dtype: tensor.dtype, shape: tensor.shape.clone(), origin })
         }));
     }
     entries
@@ -131,22 +106,13 @@ fn distinct(path: &Path, shards: &[Shard], index: &TensorIndex) -> Result<(), Re
     let Some((key, first, second)) = twice.next() else {
         return Ok(());
     };
-    let name = |shard: usize| {
-        shards
-            .get(shard)
-            .map(|shard| file_name(&shard.path))
-            .unwrap_or_default()
-    };
+    let name = |shard: usize| shards.get(shard).map(|shard| file_name(&shard.path)).unwrap_or_default();
     let more = match twice.count() {
         0 => String::new(),
         more => format!(" (and so {} {more} more)", if more == 1 { "is" } else { "are" }),
     };
-    let reason = format!(
-        "tensor {} is in both `{}` and `{}`{more}",
-        Quoted(key.as_str()),
-        name(first),
-        name(second)
-    );
+    let reason =
+        format!("tensor {} is in both `{}` and `{}`{more}", Quoted(key.as_str()), name(first), name(second));
     Err(ReadError::unreadable(path, reason)
         .help("remove the file that does not belong, or write an index file that names the right ones"))
 }
@@ -158,10 +124,7 @@ fn compare(
     shards: &[Shard],
     index: &TensorIndex,
 ) -> Result<Vec<ReadWarning>, ReadError> {
-    let Listing {
-        shards: names,
-        mut tensors,
-    } = listing;
+    let Listing { shards: names, mut tensors } = listing;
     if !tensors.is_sorted() {
         tensors.par_sort();
     }
@@ -170,10 +133,7 @@ fn compare(
     let mut wrong = Vec::new();
     let mut unlisted = |(key, info): &(Key, TensorInfo)| {
         if let Some(shard) = shards.get(shard_of(info)) {
-            warnings.push(ReadWarning::UnlistedTensor {
-                path: shard.path.clone(),
-                key: key.clone(),
-            });
+            warnings.push(ReadWarning::UnlistedTensor { path: shard.path.clone(), key: key.clone() });
         }
     };
     let mut stored = index.entries().iter().peekable();
@@ -188,19 +148,14 @@ fn compare(
     }
     if let Some((key, shard)) = wrong.first() {
         let name = names.get(*shard).map_or("", String::as_str);
-        let elsewhere = index
-            .get(key.as_str())
-            .map(shard_of)
-            .and_then(|shard| names.get(shard));
-        let fact = elsewhere.map_or("does not have it".into(), |other| {
-            format!("does not have it (`{other}` does)")
-        });
+        let elsewhere = index.get(key.as_str()).map(shard_of).and_then(|shard| names.get(shard));
+        let fact =
+            elsewhere.map_or("does not have it".into(), |other| format!("does not have it (`{other}` does)"));
         let more = match wrong.len() {
             1 => String::new(),
-            _ => format!(
-                "; so with {}",
-                listed(&wrong.iter().skip(1).map(|(key, _)| key).collect::<Vec<_>>())
-            ),
+            _ => {
+                format!("; so with {}", listed(&wrong.iter().skip(1).map(|(key, _)| key).collect::<Vec<_>>()))
+            }
         };
         let reason = format!("puts {} into `{name}`, which {fact}{more}", Quoted(key.as_str()));
         return Err(ReadError::bad_index(file, reason)
@@ -209,3 +164,6 @@ fn compare(
     stored.for_each(unlisted);
     Ok(warnings)
 }
+
+#[cfg(test)]
+mod tests;
