@@ -1,6 +1,14 @@
 //! [`Donor`]: a distinct source, opened once, by headers.
 
-use crate::checkpoint::{ModelConfig, Weights};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::say;
+use crate::checkpoint::{Key, ModelConfig, ReadError, ReadErrorKind, ReadWarning, TensorInfo, Weights};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::{Kind, Operation, Spanned, SurgeryFile};
 
 /// An opened donor.
 #[derive(Debug)]
@@ -11,4 +19,225 @@ pub struct Donor {
     pub weights: Weights,
     /// `config.json` of a donor directory that has one.
     pub config: Option<ModelConfig>,
+}
+
+impl Donor {
+    /// The tensor that serves a key: the one of that name, or the embedding's where the head is not stored.
+    /// Returns its position in the donor's index.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<(usize, &Key, &TensorInfo)> {
+        let index = &self.weights.index;
+        let position = index.position(key).or_else(|| {
+            let rest = key.strip_prefix("lm_head.")?;
+            let stored_head = index.position("lm_head.weight").is_some();
+            if stored_head { None } else { index.position(&format!("model.embed_tokens.{rest}")) }
+        })?;
+        let (key, info) = index.entries().get(position)?;
+        Some((position, key, info))
+    }
+}
+
+/// The donors of a file: each distinct source opened once, failures reported once.
+#[derive(Debug, Default)]
+pub(super) struct Donors {
+    /// The ones that opened, in the order of their first use.
+    pub list: Vec<Donor>,
+    /// Where each was first used.
+    pub first_use: Vec<Spanned<PathBuf>>,
+    /// From the path as resolved to its place in the list; `None` could not be opened (and was reported).
+    by_path: HashMap<PathBuf, Option<usize>>,
+    /// Why some could not be opened, and oddities of those that could.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Donors {
+    /// Opens every donor that the operations name, in parallel, reading headers only.
+    pub(super) fn open(file: &SurgeryFile) -> Self {
+        // Two spellings of one file are one donor; what cannot be resolved is told apart by its spelling.
+        let mut distinct: Vec<(PathBuf, Vec<&Spanned<PathBuf>>)> = Vec::new();
+        let mut known: HashMap<PathBuf, usize> = HashMap::new();
+        for source in file.operations.iter().flat_map(sources) {
+            let identity = source.value.canonicalize().unwrap_or_else(|_| source.value.clone());
+            let place = *known.entry(identity.clone()).or_insert_with(|| {
+                distinct.push((identity, Vec::new()));
+                distinct.len() - 1
+            });
+            distinct[place].1.push(source);
+        }
+        let opened: Vec<_> = distinct.par_iter().map(|(_, uses)| Weights::open(&uses[0].value)).collect();
+        let mut donors = Self::default();
+        for ((_, uses), opened) in distinct.into_iter().zip(opened) {
+            donors.add(file, &uses, opened);
+        }
+        donors
+    }
+
+    fn add(
+        &mut self,
+        file: &SurgeryFile,
+        uses: &[&Spanned<PathBuf>],
+        opened: Result<Weights, Vec<ReadError>>,
+    ) {
+        let first = uses[0];
+        let written = written(&file.dir, &first.value);
+        let place = match opened {
+            Ok(weights) => {
+                for warning in &weights.warnings {
+                    self.diagnostics.push(say::label(oddity(warning), first, "in this donor"));
+                }
+                let config = config_beside(&first.value);
+                self.list.push(Donor { written, weights, config });
+                self.first_use.push(first.clone());
+                Some(self.list.len() - 1)
+            }
+            Err(errors) => {
+                for error in &errors {
+                    let mut diagnostic = refusal(error, &written, file);
+                    for (i, source) in uses.iter().enumerate() {
+                        diagnostic = say::label(diagnostic, source, if i == 0 { "" } else { "and here" });
+                    }
+                    self.diagnostics.push(diagnostic);
+                }
+                None
+            }
+        };
+        for source in uses {
+            self.by_path.insert(source.value.clone(), place);
+        }
+    }
+
+    /// Warns of donors that another framework wrote than the base.
+    pub(super) fn formats(&self, base: Option<&str>) -> Vec<Diagnostic> {
+        let Some(base) = base else { return Vec::new() };
+        self.list
+            .iter()
+            .zip(&self.first_use)
+            .filter_map(|(donor, source)| {
+                let format = donor.weights.format.as_deref().filter(|format| *format != base)?;
+                let message = format!("the base has format `{base}`, donor `{}` has `{format}`", donor.written);
+                let diagnostic = Diagnostic::new(Code::DonorFormat, message).help(
+                    "conversions may change values (some norms are stored as w and as 1 + w): convert both alike",
+                );
+                Some(say::label(diagnostic, source, ""))
+            })
+            .collect()
+    }
+
+    /// Advises of donor tensors that no operation uses.
+    pub(super) fn unreached<'r>(&self, reached: impl Iterator<Item = &'r (usize, usize)>) -> Vec<Diagnostic> {
+        let mut used: Vec<Vec<bool>> =
+            self.list.iter().map(|donor| vec![false; donor.weights.index.entries().len()]).collect();
+        for &(donor, position) in reached {
+            used[donor][position] = true;
+        }
+        let donors = self.list.iter().zip(&self.first_use).zip(used);
+        donors
+            .filter_map(|((donor, source), used)| {
+                let entries = donor.weights.index.entries().iter().zip(used);
+                let left: Vec<&str> = entries.filter(|(_, used)| !used).map(|((key, _), _)| key.as_str()).collect();
+                if left.is_empty() {
+                    return None;
+                }
+                let message = format!(
+                    "{} of donor `{}` reached by no pattern: {}",
+                    if left.len() == 1 { "1 tensor is".into() } else { format!("{} tensors are", left.len()) },
+                    donor.written,
+                    say::names(&left),
+                );
+                let diagnostic = Diagnostic::new(Code::UnreachedDonor, message)
+                    .help("widen a pattern if they were meant to be used");
+                Some(say::label(diagnostic, source, ""))
+            })
+            .collect()
+    }
+
+    /// The donor of a source; `None` where it could not be opened, which has been reported.
+    pub(super) fn get(&self, source: &Spanned<PathBuf>) -> Option<(usize, &Donor)> {
+        let place = (*self.by_path.get(&source.value)?)?;
+        Some((place, self.list.get(place)?))
+    }
+}
+
+/// The donors that an operation names, in the order of its fields.
+pub(super) fn sources(operation: &Operation) -> impl Iterator<Item = &Spanned<PathBuf>> {
+    let (first, second) = match &operation.kind {
+        Kind::Scale { .. } | Kind::Prune { .. } => (None, None),
+        Kind::Add { source, .. } | Kind::Replace { source, .. } => (Some(source), None),
+        Kind::Interpolate { source_a, source_b, .. } => (Some(source_a), Some(source_b)),
+    };
+    first.into_iter().chain(second)
+}
+
+/// A donor's path as the file has it: without the directory that it was resolved against.
+fn written(dir: &Path, resolved: &Path) -> String {
+    let written = if dir.as_os_str().is_empty() { Ok(resolved) } else { resolved.strip_prefix(dir) };
+    written.unwrap_or(resolved).display().to_string()
+}
+
+/// `config.json` beside the weights of a donor directory (or its index file), where it is readable.
+fn config_beside(path: &Path) -> Option<ModelConfig> {
+    let dir = if path.is_dir() {
+        path
+    } else if path.extension().is_some_and(|e| e == "json") {
+        path.parent()?
+    } else {
+        return None;
+    };
+    ModelConfig::read(&dir.join("config.json")).ok()
+}
+
+fn refusal(error: &ReadError, written: &str, file: &SurgeryFile) -> Diagnostic {
+    match error.kind {
+        ReadErrorKind::NotFound if !error.path.is_symlink() => {
+            let dir = if file.dir.as_os_str().is_empty() { Path::new(".") } else { &file.dir };
+            let mut help = format!(
+                "relative donors are resolved against the directory of the surgery file, `{}`",
+                dir.display()
+            );
+            if written.starts_with('~') || written.contains('$') {
+                help.push_str("; `~` and `$VAR` are not expanded: write the path out");
+            }
+            Diagnostic::new(Code::DonorNotFound, format!("donor `{written}` does not exist")).help(help)
+        }
+        ReadErrorKind::NotFound => with_help(Code::DonorNotFound, error),
+        ReadErrorKind::Unreadable => with_help(Code::DonorUnreadable, error),
+        ReadErrorKind::BadIndex => with_help(Code::BadShardIndex, error),
+    }
+}
+
+/// A refusal of the base, as a diagnostic without a place in the YAML.
+pub(super) fn base_refusal(error: &ReadError) -> Diagnostic {
+    let code = match error.kind {
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::ModelUnreadable,
+        ReadErrorKind::BadIndex => Code::BadShardIndex,
+    };
+    with_help(code, error)
+}
+
+fn with_help(code: Code, error: &ReadError) -> Diagnostic {
+    let diagnostic = Diagnostic::new(code, error.to_string());
+    match &error.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
+    }
+}
+
+/// An oddity of a checkpoint, as a warning.
+pub(super) fn oddity(warning: &ReadWarning) -> Diagnostic {
+    match warning {
+        ReadWarning::UnlistedTensor { path, key } => Diagnostic::new(
+            Code::UnlistedTensor,
+            format!("`{}` holds `{key}`, which the index file does not list", path.display()),
+        )
+        .help("it is used; list it in the index file, or remove it from the shard"),
+        ReadWarning::TrailingBytes { path, bytes } => Diagnostic::new(
+            Code::TrailingBytes,
+            format!("{} after the last tensor of `{}`", follow(*bytes), path.display()),
+        )
+        .help("they are ignored; if the file was written twice or joined with another, write it anew"),
+    }
+}
+
+fn follow(bytes: u64) -> String {
+    if bytes == 1 { "1 byte follows".into() } else { format!("{bytes} bytes follow") }
 }

@@ -1,22 +1,46 @@
 //! What will be done: every tensor that will change and the exact program that changes it. No globs, no options, no
 //! doubts: holding a [`Plan`] is the proof that its file is right.
 
+mod add;
+mod blendable;
+mod check;
 pub(crate) mod cost;
+mod digest;
 mod donor;
+mod draft;
 pub mod explain;
 mod fold;
+mod interpolate;
 pub mod json;
+mod near;
+mod norm;
+mod number;
 mod program;
+mod prune;
+mod replace;
+mod say;
+mod scale;
+mod scope;
+mod tie;
 
+pub use check::{check, refuse};
 pub use donor::Donor;
 pub use program::Program;
 
 use std::ops::Range;
 
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
 use crate::checkpoint::{Checkpoint, Dtype, Key, Shard, TensorInfo};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic, Severity};
 pub use crate::surgery::Method;
-use crate::surgery::SurgeryFile;
+use crate::surgery::{Kind, Operation, SurgeryFile};
+use donor::Donors;
+use draft::{Context, Draft};
+use near::Vocabulary;
+use scope::{Facts, Scope};
 
 /// A validated plan. It owns its open files, base and donors, until it is executed.
 #[derive(Debug)]
@@ -28,8 +52,10 @@ pub struct Plan {
     diagnostics: Vec<Diagnostic>,
     summary: Summary,
     digest: Option<String>,
+    /// Heads whose tie with the embedding is broken: positions in the base's index.
+    untied: Vec<usize>,
     /// The surgery file as it was named; `None` for the plan of no file.
-    file: Option<std::path::PathBuf>,
+    file: Option<PathBuf>,
 }
 
 /// One operation, planned.
@@ -150,14 +176,182 @@ pub struct Refusal {
 /// # Errors
 /// Every mistake found in file, checkpoint and donors, in file order.
 pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
-    todo!()
+    let (scopes, mut donors) = rayon::join(
+        || scope::gather(&file.operations, base.weights.index.entries()),
+        || Donors::open(file),
+    );
+    let mut diagnostics = file.diagnostics.clone();
+    diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
+    diagnostics.append(&mut donors.diagnostics);
+    let mut drafts = draft_all(file, &base, &scopes, &donors);
+    for draft in &mut drafts {
+        diagnostics.append(&mut draft.diagnostics);
+    }
+    diagnostics.extend(donors.formats(base.weights.format.as_deref()));
+    sort(&mut diagnostics);
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error) {
+        return Err(Refusal { diagnostics });
+    }
+    diagnostics.extend(donors.unreached(drafts.iter().flat_map(|draft| &draft.reached)));
+    let steps: Vec<Step> = file.operations.iter().zip(&scopes).zip(drafts).map(Step::new).collect();
+    let program::Regrouped { mut programs, overwritten } = program::regroup(&steps, &base.weights.index);
+    diagnostics.extend(overwritten_advice(file, &overwritten, &steps));
+    let untied = tie::settle(file, &base, &steps, &mut programs, &mut diagnostics);
+    sort(&mut diagnostics);
+    let donors = donors.list;
+    let summary = Summary::new(steps.len(), &programs, &donors);
+    let digest = digest::digest(&base.weights, &donors, &programs);
+    let file = Some(file.source.path.clone());
+    Ok(Plan { base, donors, steps, programs, diagnostics, summary, digest, untied, file })
+}
+
+/// Plans every operation on its own: surgery preserves keys, shapes and dtypes, so none depends on another.
+fn draft_all(file: &SurgeryFile, base: &Checkpoint, scopes: &[Scope], donors: &Donors) -> Vec<Draft> {
+    let facts = Facts::gather(base, scopes);
+    let vocabulary = Vocabulary::new(&base.weights.index);
+    let context = Context { file, base, scopes, facts: &facts, donors, vocabulary: &vocabulary };
+    file.operations
+        .par_iter()
+        .zip(scopes)
+        .map(|(operation, scope)| {
+            let mut draft = Draft::default();
+            if scope.matched.is_empty() {
+                near::no_match(&context, operation, scope, &mut draft);
+            } else {
+                draft_one(&context, operation, scope, &mut draft);
+            }
+            draft.edits.sort_by_key(|edit| edit.target);
+            draft
+        })
+        .collect()
+}
+
+fn draft_one(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
+    match &operation.kind {
+        Kind::Scale { factor } => scale::plan(context, operation, scope, factor, draft),
+        Kind::Add { source, alpha } => add::plan(context, operation, scope, source, alpha, draft),
+        Kind::Prune { granularity, ids } => {
+            prune::plan(context, operation, scope, granularity.value, ids, draft);
+        }
+        Kind::Replace { source, source_key } => {
+            replace::plan(context, operation, scope, source, source_key, draft);
+        }
+        Kind::Interpolate { source_a, source_b, ratio, method } => {
+            let fields = interpolate::Fields { source_a, source_b, ratio: ratio.value, method: method.value };
+            interpolate::plan(context, operation, scope, &fields, draft);
+        }
+    }
+}
+
+/// File order: by the first place in the YAML; what has none (the model's own) comes first.
+fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span.start));
+}
+
+/// One advice for each operation of which later ones overwrite something.
+fn overwritten_advice(
+    file: &SurgeryFile,
+    overwritten: &[(usize, usize, usize)],
+    steps: &[Step],
+) -> Vec<Diagnostic> {
+    let mut advice = Vec::new();
+    for (i, operation) in file.operations.iter().enumerate() {
+        let mine: Vec<_> = overwritten.iter().filter(|(step, ..)| *step == i).collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let by: std::collections::BTreeSet<usize> = mine.iter().map(|(_, by, _)| *by).collect();
+        let all = steps.get(i).map_or(0, |step| step.edits.len());
+        let how_many = if mine.len() == all {
+            "everything this operation does is".to_owned()
+        } else {
+            format!("{} of {} edits of this operation are", mine.len(), all)
+        };
+        let message = format!("{how_many} overwritten later and not done at all");
+        let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
+            .help("put the operation after the one that overwrites, or remove it");
+        diagnostic = say::label(diagnostic, &operation.op, "");
+        for operation in by.into_iter().filter_map(|by| file.operations.get(by)) {
+            diagnostic = say::label(diagnostic, &operation.op, "overwrites it");
+        }
+        advice.push(diagnostic);
+    }
+    advice
+}
+
+impl Step {
+    fn new(((operation, scope), draft): ((&Operation, &Scope), Draft)) -> Self {
+        let matched = scope.matched.len();
+        let skipped = match operation.kind {
+            Kind::Prune { .. } => matched.saturating_sub(draft.acted),
+            _ => 0,
+        };
+        Self {
+            index: operation.index,
+            name: operation.name.clone(),
+            op: operation.op.value,
+            line: operation.line,
+            matched,
+            skipped,
+            edits: draft.edits,
+        }
+    }
+}
+
+impl Summary {
+    fn new(operations: usize, programs: &[Program], donors: &[Donor]) -> Self {
+        let info = |tensor: &TensorRef| donors.get(tensor.donor)?.weights.index.get(tensor.key.as_str());
+        let dtype = |tensor: &TensorRef| info(tensor).map_or(Dtype::F32, |info| info.dtype);
+        let mut summary = Self { operations, tensors_edited: programs.len(), ..Self::default() };
+        for program in programs {
+            let result = program.result_bytes();
+            summary.result_bytes += result;
+            summary.base_bytes += if cost::reads_base(program) { result } else { 0 };
+            for (_, action) in cost::live(program) {
+                // Spherical weights need a pass of their own before the blend.
+                let passes = match action {
+                    Action::Blend { ratio, method: Method::Slerp, .. } if *ratio > 0.0 && *ratio < 1.0 => 2,
+                    _ => 1,
+                };
+                let bytes = |tensor| info(tensor).map_or(0, |info| number::bytes(info.dtype, &info.shape));
+                summary.donor_bytes += passes * cost::reads(action).map(bytes).sum::<u64>();
+            }
+            let peak = cost::peak_extra_bytes(program, dtype);
+            summary.peak_extra_bytes = summary.peak_extra_bytes.max(peak);
+        }
+        summary
+    }
 }
 
 impl Plan {
     /// The plan of no surgery at all: the same path as `operations: []`.
     #[must_use]
     pub fn identity(base: Checkpoint) -> Self {
-        todo!()
+        let diagnostics = base.weights.warnings.iter().map(donor::oddity).collect();
+        Self {
+            base,
+            donors: Vec::new(),
+            steps: Vec::new(),
+            programs: Vec::new(),
+            diagnostics,
+            summary: Summary::default(),
+            digest: None,
+            untied: Vec::new(),
+            file: None,
+        }
+    }
+
+    /// The surgery file as it was named; `None` for the plan of no file.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The heads whose tie with the embedding is broken, as positions in the base's index: one for a dense head, three
+    /// for an affine set, none when the tie is kept. Whoever writes a checkpoint writes them, edited or not.
+    #[must_use]
+    pub fn untied(&self) -> &[usize] {
+        &self.untied
     }
 
     /// The base checkpoint.
@@ -203,14 +397,23 @@ impl Plan {
     }
 
     /// Where a donor tensor's bytes are.
+    ///
+    /// # Panics
+    /// If the tensor is not one of this plan's.
     #[must_use]
     pub fn donor_tensor(&self, tensor: &TensorRef) -> (&Shard, &TensorInfo, Range<u64>) {
-        todo!()
+        let weights = &self.donors[tensor.donor].weights;
+        let info = weights.index.get(tensor.key.as_str()).expect("a plan refers to tensors that its donors have");
+        let (shard, range) = weights.locate(info);
+        (shard, info, range)
     }
 
     /// Where the bytes that a program begins with are (a head of a broken tie begins with the embedding's).
+    ///
+    /// # Panics
+    /// If the program is not one of this plan's.
     #[must_use]
     pub fn base_tensor(&self, program: &Program) -> (&Shard, Range<u64>) {
-        todo!()
+        self.base.weights.locate(&self.base.weights.index.entries()[program.target].1)
     }
 }

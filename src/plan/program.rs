@@ -1,7 +1,7 @@
 //! [`Program`]: the ordered actions on one tensor.
 
-use super::Action;
-use crate::checkpoint::{Dtype, Key};
+use super::{Action, Step, number};
+use crate::checkpoint::{Dtype, Key, TensorIndex};
 
 /// Everything that happens to one tensor, applied in working precision and rounded once.
 ///
@@ -29,4 +29,58 @@ impl Program {
         let elements: u64 = self.shape.iter().map(|&n| n as u64).product();
         (elements * self.dtype.bitsize() as u64).div_ceil(8)
     }
+}
+
+/// The programs of all steps, and for each step which of its edits a later one overwrites.
+#[derive(Debug, Default)]
+pub(super) struct Regrouped {
+    /// One a target, in key order; targets with no action left have none.
+    pub programs: Vec<Program>,
+    /// Step, the step that overwrites it, target.
+    pub overwritten: Vec<(usize, usize, usize)>,
+}
+
+/// Regroups edits by target, without the ones that have no effect or are overwritten.
+pub(super) fn regroup(steps: &[Step], index: &TensorIndex) -> Regrouped {
+    let mut order: Vec<(usize, usize, &Action)> = steps
+        .iter()
+        .enumerate()
+        .flat_map(|(i, step)| step.edits.iter().map(move |edit| (edit.target, i, &edit.action)))
+        .collect();
+    order.sort_unstable_by_key(|&(target, step, _)| (target, step));
+    let mut regrouped = Regrouped::default();
+    for edits in order.chunk_by(|a, b| a.0 == b.0) {
+        let target = edits[0].0;
+        let (key, info) = &index.entries()[target];
+        let mut live: Vec<_> = edits.iter().filter(|(_, _, action)| has_effect(info.dtype, action)).collect();
+        if let Some(last) = live.iter().rposition(|(_, _, action)| overwrites(action)) {
+            let by = live[last].1;
+            regrouped.overwritten.extend(live.drain(..last).map(|&(target, step, _)| (step, by, target)));
+        }
+        if !live.is_empty() {
+            regrouped.programs.push(Program {
+                target,
+                key: key.clone(),
+                dtype: info.dtype,
+                shape: info.shape.clone(),
+                actions: live.into_iter().map(|&(_, step, action)| (step, action.clone())).collect(),
+                shared_with: None,
+            });
+        }
+    }
+    regrouped
+}
+
+/// Whether an action can change a bit: not a factor of 1 or an alpha of 0, as the working precision has them.
+fn has_effect(dtype: Dtype, action: &Action) -> bool {
+    match action {
+        Action::Scale { factor } => number::working(dtype, *factor) != Some(1.0),
+        Action::Add { alpha, .. } => number::working(dtype, *alpha) != Some(0.0),
+        Action::Zero { .. } | Action::Replace { .. } | Action::Blend { .. } => true,
+    }
+}
+
+/// Whether nothing of earlier actions remains. A whole zero is kept with what stands before it: it is cheap.
+fn overwrites(action: &Action) -> bool {
+    matches!(action, Action::Replace { .. } | Action::Blend { .. })
 }

@@ -1,0 +1,107 @@
+//! What `add` and `interpolate` ask of base and donor alike: dense floats, the same key, the same shape.
+
+use super::donor::Donor;
+use super::draft::{Context, Tally, unusable};
+use super::number::Class;
+use super::scope::{Scope, What, units};
+use crate::checkpoint::Key;
+use crate::diagnostic::Code;
+use crate::surgery::Operation;
+
+/// The matched tensors that arithmetic with a donor is defined for; everything else is counted.
+pub(super) fn targets(
+    context: &Context<'_>,
+    operation: &Operation,
+    scope: &Scope,
+    tally: &mut Tally,
+) -> Vec<usize> {
+    let op = operation.op.value;
+    let mut targets = Vec::new();
+    for unit in units(context.facts, scope) {
+        if unusable(context, &unit, tally) {
+            continue;
+        }
+        match &unit.what {
+            What::Plain(Class::Integer) => {
+                let (key, info) = context.entry(unit.first);
+                let reason = format!("`{op}` cannot compute with {} tensors", info.dtype);
+                tally.add(Code::PackedCodes, reason, way_out(op), key.as_str());
+            }
+            // The set's codes are asked for: what they stand for cannot be computed with in place.
+            What::Set { set, matched: [true, ..] } => {
+                let reason = format!("`{op}` cannot compute with the packed codes of quantized modules");
+                tally.add(Code::PackedCodes, reason, way_out(op), context.key(set.codes));
+            }
+            What::Set { set, matched: [false, scales, biases] } => {
+                targets.extend(scales.then_some(set.scales));
+                targets.extend(biases.then_some(set.biases));
+            }
+            _ => targets.push(unit.first),
+        }
+    }
+    targets
+}
+
+/// The donor's tensor for a target, if it is dense, there, and of the same shape; else the mistake is counted.
+pub(super) fn partner<'d>(
+    context: &Context<'_>,
+    donor: &'d Donor,
+    target: usize,
+    op: &str,
+    tally: &mut Tally,
+) -> Option<(usize, &'d Key)> {
+    let (key, info) = context.entry(target);
+    let written = &donor.written;
+    let Some((position, theirs, other)) = donor.find(key.as_str()) else {
+        missing(tally, written, key.as_str());
+        return None;
+    };
+    match Class::of(other.dtype) {
+        Class::Unloadable => unloadable(tally, written, theirs, other.dtype),
+        Class::Integer => tally.add(
+            Code::PackedCodes,
+            format!("`{op}` cannot compute with {} tensors of donor `{written}`", other.dtype),
+            way_out(op),
+            theirs.as_str(),
+        ),
+        Class::Float if other.shape != info.shape => tally.add_detail(
+            Code::ShapeMismatch,
+            format!("base and donor `{written}` differ in shape"),
+            "the donor must come from a model of the same sizes; narrow the pattern or `exclude` these keys",
+            key.as_str(),
+            &format!("{:?} here, {:?} there", info.shape, other.shape),
+        ),
+        Class::Float => return Some((position, theirs)),
+    }
+    None
+}
+
+/// Counts a key that a donor lacks.
+pub(super) fn missing(tally: &mut Tally, donor: &str, key: &str) {
+    tally.add(
+        Code::DonorKeyMissing,
+        format!("donor `{donor}` has no tensor of that name"),
+        "narrow the pattern or `exclude` these keys, or take a donor that has them",
+        key,
+    );
+}
+
+/// Counts a donor tensor that MLX cannot load.
+pub(super) fn unloadable(tally: &mut Tally, donor: &str, key: &Key, dtype: crate::checkpoint::Dtype) {
+    tally.add(
+        Code::DonorUnreadable,
+        format!("MLX cannot load {dtype} tensors, which donor `{donor}` has"),
+        "convert the donor's tensors to F32, F16 or BF16",
+        key.as_str(),
+    );
+}
+
+fn way_out(op: &str) -> &'static str {
+    if op == "add" {
+        "target the float tensors `.scales` and `.biases`, or use a floating-point (dequantized) checkpoint for base \
+         and donor"
+    } else {
+        "use a floating-point (dequantized) checkpoint for base and donors, or `replace` whole quantized modules; \
+         `exclude` them to leave them alone"
+    }
+}

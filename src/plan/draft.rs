@@ -1,0 +1,198 @@
+//! [`Draft`]: one operation while it is planned; [`Context`]: what all operations are planned against.
+
+use std::collections::BTreeMap;
+
+use super::donor::Donors;
+use super::near::Vocabulary;
+use super::number::{self, Class};
+use super::scope::{Facts, Scope, Unit, What};
+use super::{Action, Edit, TensorRef, say};
+use crate::checkpoint::{Checkpoint, Key, ModelConfig, TensorIndex, TensorInfo};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::{Operation, Spanned, SurgeryFile};
+
+/// What every operation is planned against. Nothing in it changes while operations are planned, in parallel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// The file, for looking at its other operations.
+    pub file: &'a SurgeryFile,
+    /// The checkpoint.
+    pub base: &'a Checkpoint,
+    /// What each operation reaches.
+    pub scopes: &'a [Scope],
+    /// How each reached tensor is packed.
+    pub facts: &'a Facts<'a>,
+    /// The donors that opened.
+    pub donors: &'a Donors,
+    /// The base's names, for suggestions.
+    pub vocabulary: &'a Vocabulary<'a>,
+}
+
+impl<'a> Context<'a> {
+    /// The base's index.
+    pub(super) fn index(&self) -> &'a TensorIndex {
+        &self.base.weights.index
+    }
+
+    /// The base's config.
+    pub(super) fn config(&self) -> &'a ModelConfig {
+        &self.base.config
+    }
+
+    /// The key and header entry at a position.
+    pub(super) fn entry(&self, position: usize) -> (&'a Key, &'a TensorInfo) {
+        let (key, info) = &self.index().entries()[position];
+        (key, info)
+    }
+
+    /// The key at a position.
+    pub(super) fn key(&self, position: usize) -> &'a str {
+        self.entry(position).0.as_str()
+    }
+
+    /// Whether any operation that `pick` picks reaches a position.
+    pub(super) fn reached_by(&self, position: usize, pick: impl Fn(&Operation) -> bool) -> bool {
+        self.file
+            .operations
+            .iter()
+            .zip(self.scopes)
+            .any(|(operation, scope)| pick(operation) && scope.reaches(position))
+    }
+}
+
+/// One operation while it is planned.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// What it does.
+    pub edits: Vec<Edit>,
+    /// Matched keys that the edits stand for, where it is not all of them (`prune`).
+    pub acted: usize,
+    /// Donor tensors that it uses: donor, position in the donor's index.
+    pub reached: Vec<(usize, usize)>,
+    /// What was found.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Draft {
+    /// Adds an edit.
+    pub(super) fn edit(&mut self, target: usize, action: Action) {
+        self.edits.push(Edit { target, action });
+    }
+
+    /// Says something about the operation.
+    pub(super) fn say(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Notes that a donor tensor is used, and names it.
+    pub(super) fn uses(&mut self, donor: usize, position: usize, key: &Key) -> TensorRef {
+        self.reached.push((donor, position));
+        TensorRef { donor, key: key.clone() }
+    }
+}
+
+/// Tensors (or modules) with the same mistake, so that a mistake is one message however many tensors it hits.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    found: BTreeMap<(Code, String), Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    help: String,
+    shown: Vec<String>,
+    count: usize,
+}
+
+impl Tally {
+    /// Counts one more `name` with a mistake; only the first few are kept.
+    pub(super) fn add(&mut self, code: Code, reason: impl Into<String>, help: impl Into<String>, name: &str) {
+        self.add_detail(code, reason, help, name, "");
+    }
+
+    /// The same, with something in parentheses after the name.
+    pub(super) fn add_detail(
+        &mut self,
+        code: Code,
+        reason: impl Into<String>,
+        help: impl Into<String>,
+        name: &str,
+        detail: &str,
+    ) {
+        let entry = self.found.entry((code, reason.into()));
+        let found = entry.or_insert_with(|| Found { help: help.into(), shown: Vec::new(), count: 0 });
+        if found.shown.len() < say::SHOWN {
+            found.shown.push(match detail {
+                "" => format!("`{name}`"),
+                detail => format!("`{name}` ({detail})"),
+            });
+        }
+        found.count += 1;
+    }
+
+    /// Whether nothing was counted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// One diagnostic for each mistake, labelled at `place`.
+    pub(super) fn report<T>(self, draft: &mut Draft, place: &Spanned<T>) {
+        for ((code, reason), found) in self.found {
+            let message = format!("{reason}: {}", say::list(&found.shown, found.count));
+            draft.say(say::label(Diagnostic::new(code, message).help(found.help), place, ""));
+        }
+    }
+}
+
+/// Reports a parameter that is not finite in the working precision of some targets; returns whether all are fine.
+pub(super) fn finite(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    field: &str,
+    parameter: &Spanned<f64>,
+    targets: impl Iterator<Item = usize>,
+) -> bool {
+    for target in targets {
+        let (key, info) = context.entry(target);
+        if number::working(info.dtype, parameter.value).is_none() {
+            let message = format!(
+                "`{field}` is not finite in {}, the working precision of `{key}` ({})",
+                number::precision(info.dtype),
+                info.dtype,
+            );
+            let diagnostic = Diagnostic::new(Code::NotFinite, message)
+                .help("use a number that f32 can hold, below about 3.4e38");
+            draft.say(say::label(diagnostic, parameter, ""));
+            return false;
+        }
+    }
+    true
+}
+
+/// Counts a unit that no operation can edit in place; returns whether it was one.
+pub(super) fn unusable(context: &Context<'_>, unit: &Unit, tally: &mut Tally) -> bool {
+    let (key, info) = context.entry(unit.first);
+    match &unit.what {
+        What::Incomplete(reason) => tally.add(
+            Code::IncompleteAffineSet,
+            &**reason,
+            "a quantized module needs `.weight`, `.scales` and `.biases` that fit each other: repair the checkpoint, \
+             or `exclude` the module",
+            key.stem(),
+        ),
+        What::Foreign(name) => tally.add(
+            Code::UnsupportedQuantization,
+            format!("tensors quantized as {name} cannot be operated on"),
+            "`exclude` these tensors, or use a checkpoint that is dense or has affine quantization",
+            key.as_str(),
+        ),
+        What::Plain(Class::Unloadable) => tally.add(
+            Code::ModelUnreadable,
+            format!("MLX cannot load tensors of dtype {}", info.dtype),
+            "convert the tensors to F32, F16 or BF16, or `exclude` them",
+            key.as_str(),
+        ),
+        What::Plain(_) | What::Set { .. } => return false,
+    }
+    true
+}

@@ -1,0 +1,279 @@
+//! Help for a pattern that matches nothing: where it dies, what stands there instead, what it may have meant.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use globset::{GlobSet, GlobSetBuilder};
+use rayon::prelude::*;
+
+use super::draft::{Context, Draft};
+use super::say;
+use super::scope::Scope;
+use crate::checkpoint::TensorIndex;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::{Operation, Pattern};
+
+/// So many distinct names are compared with a pattern, at most.
+const TEMPLATES: usize = 4096;
+/// So many keys are looked at for what stands in place of a component, at most.
+const LOOKED_AT: usize = 50_000;
+/// Longer patterns are not compared by edit distance.
+const LONGEST: usize = 400;
+
+/// The names of a checkpoint, for suggestions. Built when the first pattern fails.
+#[derive(Debug)]
+pub(super) struct Vocabulary<'b> {
+    index: &'b TensorIndex,
+    templates: OnceLock<Vec<String>>,
+}
+
+impl<'b> Vocabulary<'b> {
+    pub(super) fn new(index: &'b TensorIndex) -> Self {
+        Self { index, templates: OnceLock::new() }
+    }
+
+    /// The keys with numbers replaced by `*`, each once: a model of any depth has few.
+    fn templates(&self) -> &[String] {
+        self.templates.get_or_init(|| {
+            let entries = self.index.entries();
+            let distinct: BTreeSet<String> = entries
+                .par_chunks(8192)
+                .map(|chunk| chunk.iter().map(|(key, _)| template(key.as_str())).collect::<BTreeSet<_>>())
+                .reduce(BTreeSet::new, |mut a, mut b| {
+                    a.append(&mut b);
+                    a
+                });
+            distinct.into_iter().take(TEMPLATES).collect()
+        })
+    }
+
+    /// Whether any key matches, by a search that stops at the first.
+    fn any(&self, pattern: &Pattern) -> bool {
+        let matcher = Matcher::new(pattern);
+        self.index.entries().par_iter().any(|(key, _)| matcher.matches(key.as_str()))
+    }
+
+    fn count(&self, pattern: &Pattern) -> usize {
+        let matcher = Matcher::new(pattern);
+        self.index.entries().par_iter().filter(|(key, _)| matcher.matches(key.as_str())).count()
+    }
+}
+
+/// One pattern, compiled; a pattern too large to compile is matched by its own, slower means.
+struct Matcher<'p> {
+    pattern: &'p Pattern,
+    set: Option<GlobSet>,
+}
+
+impl<'p> Matcher<'p> {
+    fn new(pattern: &'p Pattern) -> Self {
+        Self { pattern, set: GlobSetBuilder::new().add(pattern.to_glob()).build().ok() }
+    }
+
+    fn matches(&self, key: &str) -> bool {
+        self.set.as_ref().map_or_else(|| self.pattern.matches(key), |set| set.is_match(key))
+    }
+}
+
+/// Reports an operation whose pattern matches nothing, or whose excludes leave nothing.
+pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
+    let pattern = &operation.pattern.value;
+    if scope.excluded > 0 {
+        let message = format!("`exclude` leaves none of the {} that the pattern matches", keys(scope.excluded));
+        let diagnostic = Diagnostic::new(Code::NoMatch, message).help("narrow `exclude`, or remove the operation");
+        let diagnostic = match operation.exclude.first() {
+            Some(exclude) => say::label(diagnostic, exclude, ""),
+            None => diagnostic,
+        };
+        draft.say(say::label(diagnostic, &operation.pattern, "matches"));
+        return;
+    }
+    let message = format!("`{}` matches no tensor", pattern.as_str());
+    let help = help(context.vocabulary, pattern.as_str());
+    draft.say(say::label(Diagnostic::new(Code::NoMatch, message).help(help), &operation.pattern, ""));
+}
+
+fn keys(n: usize) -> String {
+    say::count(n, "key")
+}
+
+fn help(vocabulary: &Vocabulary<'_>, pattern: &str) -> String {
+    if vocabulary.index.entries().is_empty() {
+        return "the checkpoint has no tensor at all".into();
+    }
+    if let Some(help) = other_prefix(vocabulary, pattern) {
+        return help;
+    }
+    let mut parts = Vec::new();
+    parts.extend(where_it_dies(vocabulary, pattern));
+    let near = nearest(vocabulary, pattern);
+    if !near.is_empty() {
+        parts.push(format!("nearest: {}", say::names(&near)));
+    }
+    parts.push("`mlxcel surgery keys --model DIR` lists the keys".into());
+    parts.join("; ")
+}
+
+/// The pattern with another prefix, where that would match.
+fn other_prefix(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
+    const PREFIXES: [(&str, &str); 8] = [
+        ("", "language_model."),
+        ("language_model.", ""),
+        ("model.", "model.language_model."),
+        ("model.language_model.", "model."),
+        ("language_model.model.", "model.language_model."),
+        ("model.language_model.", "language_model.model."),
+        ("", "model."),
+        ("model.", ""),
+    ];
+    PREFIXES.iter().find_map(|(from, to)| {
+        let changed = format!("{to}{}", pattern.strip_prefix(from)?);
+        let parsed = Pattern::parse(&changed).ok()?;
+        match vocabulary.count(&parsed) {
+            0 => None,
+            n => Some(format!("with another prefix it would match {}: `{changed}`", keys(n))),
+        }
+    })
+}
+
+/// "after `model.layers.*` there is no `attn`, only `mlp` and `self_attn`".
+fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
+    let components = components(pattern);
+    let alive = |&end: &usize| {
+        let prefix = format!("{}.*", &pattern[..components[end].1]);
+        Pattern::parse(&prefix).is_ok_and(|prefix| vocabulary.any(&prefix))
+    };
+    // The first component after which nothing follows; if something follows all of them, it is the last that fails.
+    let dead = (0..components.len().checked_sub(1)?).find(|end| !alive(end)).unwrap_or(components.len() - 1);
+    let (start, end) = components[dead];
+    let component = &pattern[start..end];
+    let before = pattern[..start].trim_end_matches('.');
+    let mut standing = standing_after(vocabulary, before)?;
+    standing.sort_by_cached_key(|name| strsim::levenshtein(name, component));
+    let instead = if standing.iter().all(|name| name.parse::<u64>().is_ok()) {
+        let mut numbers: Vec<u64> = standing.iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        say::ranges(&numbers)
+    } else {
+        say::names(&standing)
+    };
+    if standing.iter().any(|name| name == component) {
+        return Some(format!("`{component}` stands after `{before}`, but not as the last part of a key"));
+    }
+    Some(match before {
+        "" => format!("no key begins with `{component}`; keys begin with {instead}"),
+        _ => format!("after `{before}` there is no `{component}`; there is {instead}"),
+    })
+}
+
+/// The components that stand after a prefix, in the keys that it matches.
+fn standing_after(vocabulary: &Vocabulary<'_>, before: &str) -> Option<Vec<String>> {
+    let entries = vocabulary.index.entries();
+    let first = |rest: &str| rest.split('.').next().unwrap_or_default().to_owned();
+    let mut found = BTreeSet::new();
+    if before.is_empty() {
+        found.extend(entries.iter().take(LOOKED_AT).map(|(key, _)| first(key.as_str())));
+    } else {
+        let prefix = Pattern::parse(&format!("{before}.*")).ok()?;
+        let matcher = Matcher::new(&prefix);
+        let matching = entries.iter().filter(|(key, _)| matcher.matches(key.as_str())).take(LOOKED_AT);
+        for (key, _) in matching {
+            found.extend(prefix.captures(key.as_str()).and_then(|captures| captures.0.last().map(|c| first(c))));
+        }
+    }
+    (!found.is_empty()).then(|| found.into_iter().collect())
+}
+
+/// The byte ranges of a pattern's dotted components; dots inside brackets and braces do not separate.
+fn components(pattern: &str) -> Vec<(usize, usize)> {
+    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_usize);
+    for (at, c) in pattern.char_indices() {
+        match c {
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth = depth.saturating_sub(1),
+            '.' if depth == 0 => {
+                parts.push((start, at));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push((start, pattern.len()));
+    parts
+}
+
+/// The names closest to a pattern, as patterns themselves.
+fn nearest(vocabulary: &Vocabulary<'_>, pattern: &str) -> Vec<String> {
+    if pattern.len() > LONGEST {
+        return Vec::new();
+    }
+    let wanted = template(pattern);
+    let mut scored: Vec<(usize, &String)> = vocabulary
+        .templates()
+        .par_iter()
+        .filter(|name| name.len() <= LONGEST)
+        .map(|name| (strsim::levenshtein(&wanted, name), name))
+        .filter(|(distance, _)| *distance <= 2.max(wanted.len() / 4))
+        .collect();
+    scored.sort_unstable();
+    scored.into_iter().take(2).map(|(_, name)| name.clone()).collect()
+}
+
+/// A key with its numbers replaced by `*`.
+fn template(key: &str) -> String {
+    let component = |part: &str| {
+        if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) { "*".to_owned() } else { part.to_owned() }
+    };
+    key.split('.').map(component).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{Dtype, Key, Origin, TensorInfo};
+
+    fn index() -> TensorIndex {
+        let mut keys = vec!["lm_head.weight".to_owned(), "model.embed_tokens.weight".to_owned()];
+        for layer in 0..3 {
+            for name in ["self_attn.q_proj.weight", "self_attn.o_proj.weight", "mlp.up_proj.weight"] {
+                keys.push(format!("model.layers.{layer}.{name}"));
+            }
+        }
+        let info = |key: &String| {
+            let origin = Origin::Stored { shard: 0, range: 0..0 };
+            (Key::from(key.as_str()), TensorInfo { dtype: Dtype::F32, shape: vec![0], origin })
+        };
+        TensorIndex::new(keys.iter().map(info).collect())
+    }
+
+    #[track_caller]
+    fn check(pattern: &str, expected: &str) {
+        let index = index();
+        let help = help(&Vocabulary::new(&index), pattern);
+        assert!(help.contains(expected), "{help}");
+    }
+
+    #[test]
+    fn the_component_that_fails_is_named_with_what_stands_there() {
+        check("model.layers.*.attn.o_proj.weight", "after `model.layers.*` there is no `attn`; there is `self_attn`");
+        check("model.layers.*.attn.o_proj.weight", "nearest: `model.layers.*.self_attn.o_proj.weight`");
+        check("model.layers.7.mlp.up_proj.weight", "after `model.layers` there is no `7`; there is 0–2");
+        check("modle.layers.*", "no key begins with `modle`; keys begin with `model`");
+        check("model.layers.*.mlp.up_proj", "`up_proj` stands after `model.layers.*.mlp`, but not as the last part");
+    }
+
+    #[test]
+    fn a_pattern_that_another_prefix_would_save_is_told_so() {
+        let expected = "with another prefix it would match 3 keys: `model.layers.*.mlp.up_proj.weight`";
+        check("language_model.model.layers.*.mlp.up_proj.weight", expected);
+        check("layers.*.mlp.up_proj.weight", expected);
+        check("model.language_model.layers.*.mlp.up_proj.weight", expected);
+    }
+
+    #[test]
+    fn dots_in_classes_and_alternatives_do_not_separate() {
+        let text = "a.{b.c,d}.[.x].e";
+        let parts: Vec<&str> = components(text).into_iter().map(|(a, b)| &text[a..b]).collect();
+        assert_eq!(parts, ["a", "{b.c,d}", "[.x]", "e"]);
+    }
+}

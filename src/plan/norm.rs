@@ -1,0 +1,66 @@
+//! Norm weights that a family uses as 1 + w.
+
+use super::draft::{Context, Draft};
+use super::scope::in_tower;
+use super::say;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::Operation;
+
+/// Advises that scaling (or slerping) w is not scaling 1 + w.
+pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[usize], draft: &mut Draft) {
+    let family = context.config().text_model_type();
+    if !adds_one(family, context.base.weights.format.as_deref()) {
+        return;
+    }
+    let norms: Vec<&str> = targets
+        .iter()
+        .map(|&target| context.key(target))
+        .filter(|key| is_norm(key) && !in_tower(key))
+        .collect();
+    if norms.is_empty() {
+        return;
+    }
+    let op = operation.op.value;
+    let message = format!(
+        "`{family}` uses a norm weight w as 1 + w, and `{op}` works on w: {}",
+        say::names(&norms),
+    );
+    let diagnostic = Diagnostic::new(Code::GemmaNormOffset, message)
+        .help("to change the gain itself, `exclude` the norms here and `add` a task vector for them");
+    draft.say(say::label(diagnostic, &operation.pattern, ""));
+}
+
+/// Families whose stored norm weight is an offset from 1. Conversions to MLX of the Qwen hybrids store 1 + w itself.
+fn adds_one(family: &str, format: Option<&str>) -> bool {
+    match family {
+        "gemma" | "gemma2" | "gemma3" | "gemma3_text" | "paligemma" | "recurrent_gemma" => true,
+        "qwen3_next" | "qwen3_5" | "qwen3_5_moe" | "qwen3_5_text" | "qwen3_5_moe_text" => format == Some("pt"),
+        _ => false,
+    }
+}
+
+fn is_norm(key: &str) -> bool {
+    let Some(module) = key.strip_suffix(".weight") else { return false };
+    module.rsplit('.').next().is_some_and(|name| name.contains("norm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_norm_is_known_by_its_module_name() {
+        assert!(is_norm("model.layers.0.input_layernorm.weight"));
+        assert!(is_norm("model.norm.weight"));
+        assert!(!is_norm("model.layers.0.mlp.up_proj.weight"));
+        assert!(!is_norm("model.norm.bias"));
+    }
+
+    #[test]
+    fn converted_qwen_hybrids_have_plain_norms() {
+        assert!(adds_one("qwen3_next", Some("pt")));
+        assert!(!adds_one("qwen3_next", Some("mlx")));
+        assert!(adds_one("gemma2", None));
+        assert!(!adds_one("llama", None));
+    }
+}

@@ -1,0 +1,172 @@
+//! Intermediate channels of MLPs: rows of gate and up, columns of down.
+
+use std::collections::BTreeMap;
+
+use super::super::Action;
+use super::super::draft::{Context, Draft, Tally};
+use super::super::say;
+use super::super::scope::Scope;
+use super::linear::{self, Linear, Obstacle, Touch, touch};
+use super::{Ids, below, nothing, slices};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::Operation;
+
+/// Names of MLP projections; with the endings of tensors that stand for stacked experts.
+const LEAVES: [&str; 11] = [
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "gate_up_proj",
+    "w1",
+    "w2",
+    "w3",
+    "gate_up_proj_bias",
+    "down_proj_bias",
+    "gate_proj_bias",
+    "up_proj_bias",
+];
+
+pub(super) fn plan(
+    context: &Context<'_>,
+    operation: &Operation,
+    scope: &Scope,
+    ids: &Ids<'_>,
+    draft: &mut Draft,
+) {
+    let mut faults = Tally::default();
+    let modules = linear::reached(context, scope, |leaf| LEAVES.contains(&leaf), &mut faults);
+    let mut bias_left: Vec<&str> = Vec::new();
+    let mut widths: Vec<(&str, usize)> = Vec::new();
+    for (&parent, touched) in &modules {
+        match Mlp::find(context, parent, touched) {
+            Err(obstacle) => faults.add(obstacle.code, obstacle.reason, obstacle.help, parent),
+            Ok(None) => {}
+            Ok(Some(mlp)) => {
+                widths.push((parent, mlp.width));
+                if let Err(obstacle) = mlp.prune(context, touched, ids, draft, &mut bias_left) {
+                    faults.add(obstacle.code, obstacle.reason, obstacle.help, parent);
+                }
+            }
+        }
+    }
+    if widths.is_empty() && faults.is_empty() {
+        let help = "an MLP module has `down_proj` beside `gate_proj` and `up_proj`, `gate_up_proj`, or `w2` beside \
+                    `w1` and `w3`, and only in the text model";
+        return nothing(operation, "mlp_channel", help, draft);
+    }
+    if faults.is_empty() {
+        coverage(ids, &widths, draft);
+    }
+    faults.report(draft, &operation.pattern);
+    if !bias_left.is_empty() {
+        let message = format!("the bias of zeroed channels stays: {}", say::names(&bias_left));
+        let diagnostic = Diagnostic::new(Code::BiasLeft, message)
+            .help("match the bias too, with a pattern that ends in `.*`: else the channel is constant, not 0");
+        draft.say(say::label(diagnostic, &operation.pattern, ""));
+    }
+}
+
+/// An MLP whose layout is known.
+struct Mlp {
+    /// Gate and up, or both in one matrix, with the offsets of their rows.
+    inputs: Vec<(&'static str, Linear, Vec<usize>)>,
+    down: (&'static str, Linear),
+    width: usize,
+}
+
+impl Mlp {
+    /// The MLP under a parent; `None` where the names are there by chance.
+    fn find(
+        context: &Context<'_>,
+        parent: &str,
+        touched: &BTreeMap<&str, Touch>,
+    ) -> Result<Option<Self>, Obstacle> {
+        let stacked = |leaf: &&str| {
+            let key = format!("{parent}.{leaf}");
+            context.index().get(&key).map(|info| info.shape.len())
+        };
+        if touched.keys().find_map(stacked).is_some() {
+            return Err(linear::not_flat(3));
+        }
+        let find = |leaf: &str| linear::find(context, format!("{parent}.{leaf}"));
+        let (gate, up, down) = if let Some(down) = find("down_proj")? {
+            (("gate_proj", find("gate_proj")?), ("up_proj", find("up_proj")?), ("down_proj", down))
+        } else if let (Some(down), gate @ Some(_), up @ Some(_)) = (find("w2")?, find("w1")?, find("w3")?) {
+            (("w1", gate), ("w3", up), ("w2", down))
+        } else {
+            return Ok(None);
+        };
+        let mut inputs: Vec<_> = [gate, up]
+            .into_iter()
+            .filter_map(|(leaf, found)| found.map(|linear| (leaf, linear, vec![0])))
+            .collect();
+        let family = context.config().text_model_type();
+        let mut width = inputs.first().map(|(_, linear, _)| linear.rows);
+        if let Some(fused) = find("gate_up_proj")? {
+            if family != "phi3" {
+                let reason = format!("the order of rows in `gate_up_proj` of `{family}` is not known");
+                return Err(Obstacle::layout(reason, "prune whole layers instead"));
+            }
+            width = Some(fused.rows / 2);
+            inputs.push(("gate_up_proj", fused, vec![0, width.unwrap_or_default()]));
+        }
+        let width = width.unwrap_or(down.1.stored_columns);
+        let fits = inputs.iter().all(|(_, linear, halves)| linear.rows == width * halves.len());
+        if !fits || (down.1.set().is_none() && down.1.stored_columns != width) {
+            let reason = "rows of gate and up and columns of down disagree";
+            return Err(Obstacle::layout(reason, "prune whole layers instead"));
+        }
+        Ok(Some(Self { inputs, down, width }))
+    }
+
+    fn prune<'a>(
+        &self,
+        context: &Context<'a>,
+        touched: &BTreeMap<&str, Touch>,
+        ids: &Ids<'_>,
+        draft: &mut Draft,
+        bias_left: &mut Vec<&'a str>,
+    ) -> Result<(), Obstacle> {
+        let channels = below(ids, self.width);
+        for (leaf, linear, halves) in &self.inputs {
+            let touch = touch(touched, leaf);
+            draft.acted += touch.keys();
+            let rows = slices(0, halves, &channels, 1);
+            if touch.weight > 0 {
+                linear.zero(&rows, draft);
+            }
+            match linear.bias {
+                Some(bias) if touch.bias > 0 => draft.edit(bias, Action::Zero { region: rows }),
+                Some(bias) if touch.weight > 0 => bias_left.push(context.key(bias)),
+                _ => {}
+            }
+        }
+        let (leaf, down) = &self.down;
+        if touch(touched, leaf).weight == 0 {
+            return Ok(());
+        }
+        if down.set().is_some() {
+            return Err(Obstacle::new(
+                Code::QuantizedDownProj,
+                format!("one channel is narrower than a group of a quantized `{leaf}`"),
+                "match gate and up only: their zero makes the channel exactly 0",
+            ));
+        }
+        draft.acted += touch(touched, leaf).weight;
+        down.zero(&slices(1, &[0], &channels, 1), draft);
+        Ok(())
+    }
+}
+
+/// Each id must exist in every module.
+fn coverage(ids: &Ids<'_>, widths: &[(&str, usize)], draft: &mut Draft) {
+    let Some(&(parent, width)) = widths.iter().min_by_key(|(_, width)| width) else { return };
+    for id in ids.iter().filter(|id| id.value >= width as u64) {
+        let message = format!("channel {} does not exist: `{parent}` has {width}", id.value);
+        let help = match width {
+            0 => "the module has no channels".to_owned(),
+            width => format!("channels count from 0 to {}, in every module that is reached", width - 1),
+        };
+        draft.say(say::label(Diagnostic::new(Code::ChannelOutOfRange, message).help(help), id, ""));
+    }
+}

@@ -1,0 +1,184 @@
+//! Whole transformer blocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::draft::{Context, Draft, Tally, unusable};
+use super::super::number::Class;
+use super::super::say;
+use super::super::scope::{Scope, What, in_tower, units};
+use super::super::{Action, Region};
+use super::{Ids, nothing};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::Operation;
+
+/// Stack → layers of it.
+type Stacks<'a> = BTreeMap<&'a str, BTreeSet<u64>>;
+
+pub(super) fn plan(
+    context: &Context<'_>,
+    operation: &Operation,
+    scope: &Scope,
+    ids: &Ids<'_>,
+    draft: &mut Draft,
+) {
+    let wanted: BTreeSet<u64> = ids.iter().map(|id| id.value).collect();
+    let sources = shared_kv_sources(context);
+    let mut faults = Tally::default();
+    let mut stacks = Stacks::new();
+    let mut zeroed: BTreeSet<u64> = BTreeSet::new();
+    let (mut residual, mut shared) = (Vec::new(), Vec::new());
+    let whole = || Action::Zero { region: Region::Whole };
+    for unit in units(context.facts, scope) {
+        let (key, _) = context.entry(unit.first);
+        let Some((stack, number)) = key.layer() else { continue };
+        stacks.entry(stack).or_default().insert(number);
+        if !wanted.contains(&number) {
+            continue;
+        }
+        if unusable(context, &unit, &mut faults) {
+            // A layer with a refused tensor is reached: it is not to be refused again as out of range.
+            zeroed.insert(number);
+            continue;
+        }
+        match &unit.what {
+            What::Set { set, .. } => {
+                draft.edit(set.scales, whole());
+                draft.edit(set.biases, whole());
+            }
+            What::Plain(Class::Float) => draft.edit(unit.first, whole()),
+            _ => continue,
+        }
+        draft.acted += unit.keys;
+        zeroed.insert(number);
+        if key.suffix() == "layer_scalar" {
+            residual.push(key.as_str());
+        }
+        if sources.contains(&number) && is_kv(key.as_str()) && !in_tower(key.as_str()) {
+            shared.push(key.as_str());
+        }
+    }
+    if stacks.len() > 1 {
+        draft.say(several(operation, &stacks));
+    }
+    if let Some(diagnostic) = left_behind(operation, &residual, &shared) {
+        draft.say(diagnostic);
+    }
+    faults.report(draft, &operation.pattern);
+    coverage(context, operation, ids, &stacks, &zeroed, draft);
+}
+
+/// Reports ids that do not exist in any reached stack or reach nothing, and operations that zero nothing at all.
+fn coverage(
+    context: &Context<'_>,
+    operation: &Operation,
+    ids: &Ids<'_>,
+    stacks: &Stacks<'_>,
+    zeroed: &BTreeSet<u64>,
+    draft: &mut Draft,
+) {
+    let help = "a layer is the number after `layers.`, `h.`, `blocks.` or `block.`; integer tensors are left alone";
+    if stacks.is_empty() {
+        return nothing(operation, "layer", help, draft);
+    }
+    let unreached: Vec<_> = ids.iter().filter(|id| !zeroed.contains(&id.value)).collect();
+    if unreached.is_empty() {
+        return;
+    }
+    let existing = layers_of(context, stacks);
+    let mut unprunable = false;
+    for id in unreached {
+        let number = id.value;
+        let message = if !existing.values().any(|layers| layers.contains(&number)) {
+            format!("layer {number} does not exist: {}", describe(&existing))
+        } else if stacks.values().any(|layers| layers.contains(&number)) {
+            unprunable = true;
+            continue;
+        } else {
+            format!("layer {number} exists, but the pattern reaches nothing of it")
+        };
+        let diagnostic = Diagnostic::new(Code::LayerOutOfRange, message)
+            .help("layers count from 0; give ids that the pattern reaches, or widen the pattern");
+        draft.say(say::label(diagnostic, id, ""));
+    }
+    if unprunable && zeroed.is_empty() {
+        nothing(operation, "layer", help, draft);
+    }
+}
+
+/// "`model.layers` has 0–35".
+fn describe(stacks: &Stacks<'_>) -> String {
+    let known: Vec<String> = stacks
+        .iter()
+        .take(say::SHOWN)
+        .map(|(stack, layers)| {
+            let numbers: Vec<u64> = layers.iter().copied().collect();
+            format!("`{stack}` has {}", say::ranges(&numbers))
+        })
+        .collect();
+    say::list(&known, stacks.len())
+}
+
+/// The layers that the index has in each of some stacks.
+fn layers_of<'a>(context: &Context<'a>, stacks: &Stacks<'_>) -> Stacks<'a> {
+    let mut layers = Stacks::new();
+    for (key, _) in context.index().entries() {
+        if let Some((stack, number)) = key.layer()
+            && stacks.contains_key(stack)
+        {
+            layers.entry(stack).or_default().insert(number);
+        }
+    }
+    layers
+}
+
+fn several(operation: &Operation, stacks: &Stacks<'_>) -> Diagnostic {
+    let names: Vec<&str> = stacks.keys().copied().collect();
+    let message = format!("layer ids count in {} stacks at once: {}", names.len(), say::names(&names));
+    let example = names.iter().find(|name| !in_tower(name)).unwrap_or(&names[0]);
+    let help = format!("name one stack in the pattern, such as `{example}.*`, or `exclude` the others");
+    say::label(Diagnostic::new(Code::SeveralStacks, message).help(help), &operation.pattern, "")
+}
+
+fn left_behind(operation: &Operation, residual: &[&str], shared: &[&str]) -> Option<Diagnostic> {
+    let scalar = || format!("a layer scalar multiplies the residual stream too: {}", say::names(residual));
+    let kv = || format!("later layers use the keys and values of these: {}", say::names(shared));
+    let (message, exclude) = match (residual, shared) {
+        ([], []) => return None,
+        (_, []) => (scalar(), r#""*.layer_scalar""#),
+        ([], _) => (kv(), r#""*.self_attn.{k_proj,v_proj,k_norm,v_norm}.*""#),
+        (..) => (
+            format!("{}; {}", scalar(), kv()),
+            r#"["*.layer_scalar", "*.self_attn.{k_proj,v_proj,k_norm,v_norm}.*"]"#,
+        ),
+    };
+    let diagnostic = Diagnostic::new(Code::ResidualOrSharedKv, message)
+        .help(format!("`exclude: {exclude}` removes what the layer adds and spares the rest"));
+    Some(say::label(diagnostic, &operation.pattern, ""))
+}
+
+fn is_kv(key: &str) -> bool {
+    key.split('.').any(|part| matches!(part, "k_proj" | "v_proj" | "k_norm" | "v_norm"))
+}
+
+/// The layers whose keys and values later layers read (Gemma 3n and 4): of each attention type, the last before the
+/// sharing begins.
+fn shared_kv_sources(context: &Context<'_>) -> BTreeSet<u64> {
+    let root = &context.config().json;
+    let text = root.get("text_config").and_then(serde_json::Value::as_object).unwrap_or(root);
+    let number = |name| text.get(name).and_then(serde_json::Value::as_u64);
+    let (Some(shared), Some(layers)) = (number("num_kv_shared_layers"), number("num_hidden_layers")) else {
+        return BTreeSet::new();
+    };
+    let first = layers.saturating_sub(shared);
+    if shared == 0 || first == 0 {
+        return BTreeSet::new();
+    }
+    let Some(types) = text.get("layer_types").and_then(serde_json::Value::as_array) else {
+        return BTreeSet::from([first - 1]);
+    };
+    let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+    for (number, kind) in (0..first).zip(types) {
+        last.insert(kind.as_str().unwrap_or_default(), number);
+    }
+    last.into_values().collect()
+}

@@ -1,0 +1,103 @@
+//! `prune`: structure set to zero, shapes kept. Here what the three granularities share: ids and regions.
+
+mod channels;
+mod heads;
+mod layer;
+mod linear;
+
+use super::Region;
+use super::draft::{Context, Draft};
+use super::say;
+use super::scope::Scope;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::{Granularity, Operation, Spanned};
+
+/// The ids of an operation: each once, ascending.
+type Ids<'f> = Vec<&'f Spanned<u64>>;
+
+pub(super) fn plan(
+    context: &Context<'_>,
+    operation: &Operation,
+    scope: &Scope,
+    granularity: Granularity,
+    ids: &Spanned<Vec<Spanned<u64>>>,
+    draft: &mut Draft,
+) {
+    let ids = distinct(ids, draft);
+    match granularity {
+        Granularity::Layer => layer::plan(context, operation, scope, &ids, draft),
+        Granularity::AttentionHead => heads::plan(context, operation, scope, &ids, draft),
+        Granularity::MlpChannel => channels::plan(context, operation, scope, &ids, draft),
+    }
+}
+
+/// Collapses repeated ids, with one advice that shows each repetition.
+fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, draft: &mut Draft) -> Ids<'f> {
+    let mut distinct: Ids<'f> = Vec::new();
+    let mut sorted: Vec<&Spanned<u64>> = ids.value.iter().collect();
+    sorted.sort_by_key(|id| id.value);
+    let mut repeated: Vec<&Spanned<u64>> = Vec::new();
+    for id in sorted {
+        match distinct.last() {
+            Some(last) if last.value == id.value => repeated.push(id),
+            _ => distinct.push(id),
+        }
+    }
+    if !repeated.is_empty() {
+        let mut numbers: Vec<String> = repeated.iter().map(|id| id.value.to_string()).collect();
+        numbers.dedup();
+        let subject = match &numbers[..] {
+            [one] => format!("id {one} is"),
+            many => format!("ids {} are", say::list(&many[..many.len().min(say::SHOWN)], many.len())),
+        };
+        let mut diagnostic = Diagnostic::new(Code::DuplicateId, format!("{subject} listed more than once"))
+            .help("each id counts once");
+        for id in repeated {
+            diagnostic = say::label(diagnostic, id, "again");
+        }
+        draft.say(diagnostic);
+    }
+    distinct
+}
+
+/// The region of some ascending slices of equal width, shifted by an offset; adjacent ones are joined.
+fn slices(axis: usize, offsets: &[usize], ids: &[usize], width: usize) -> Region {
+    let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
+    for start in offsets.iter().flat_map(|offset| ids.iter().map(move |id| offset + id * width)) {
+        match ranges.last_mut() {
+            Some(last) if last.end == start => last.end = start + width,
+            _ => ranges.push(start..start + width),
+        }
+    }
+    Region::Slices { axis, ranges }
+}
+
+/// Says that nothing at all would be zeroed.
+fn nothing(operation: &Operation, granularity: &str, help: &str, draft: &mut Draft) {
+    let message = format!("the pattern reaches no tensor that `{granularity}` can zero");
+    let diagnostic = Diagnostic::new(Code::NoPrunableTensor, message).help(help);
+    draft.say(say::label(diagnostic, &operation.pattern, ""));
+}
+
+/// Ids as positions; those beyond the end are left out (they are refused elsewhere).
+fn below(ids: &Ids<'_>, end: usize) -> Vec<usize> {
+    ids.iter().filter_map(|id| usize::try_from(id.value).ok()).filter(|&id| id < end).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adjacent_slices_are_one_range() {
+        let region = slices(1, &[0], &[0, 1, 3], 16);
+        assert_eq!(region, Region::Slices { axis: 1, ranges: vec![0..32, 48..64] });
+    }
+
+    #[test]
+    fn a_fused_matrix_has_the_slices_in_each_half() {
+        let region = slices(0, &[0, 96], &[7, 95], 1);
+        assert_eq!(region, Region::Slices { axis: 0, ranges: vec![7..8, 95..96, 103..104, 191..192] });
+        assert_eq!(slices(0, &[0, 2], &[0, 1], 1), Region::Slices { axis: 0, ranges: vec![0..4] });
+    }
+}

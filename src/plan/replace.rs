@@ -1,0 +1,205 @@
+//! `replace`: the donor's bits, under equal shape and dtype; a quantized module is replaced as a whole.
+
+use std::path::PathBuf;
+
+use super::donor::Donor;
+use super::draft::{Context, Draft, Tally, unusable};
+use super::number::Class;
+use super::scope::{Scope, Unit, What, units};
+use super::{Action, blendable, say};
+use crate::checkpoint::{AffineSet, Dtype, Key, Packing, TensorInfo, packing};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::{Kind, Operation, Spanned, Template};
+
+pub(super) fn plan(
+    context: &Context<'_>,
+    operation: &Operation,
+    scope: &Scope,
+    source: &Spanned<PathBuf>,
+    source_key: &Spanned<Template>,
+    draft: &mut Draft,
+) {
+    let mut faults = Tally::default();
+    let usable: Vec<Unit> = units(context.facts, scope)
+        .into_iter()
+        .filter(|unit| !unusable(context, unit, &mut faults) && !headless(context, unit, &mut faults))
+        .collect();
+    faults.report(draft, &operation.pattern);
+    bias_left(context, operation, &usable, draft);
+    let Some((place, donor)) = context.donors.get(source) else { return };
+    let mut faults = Tally::default();
+    for unit in &usable {
+        let name = unit.name();
+        let key = context.key(name);
+        let Some(captures) = operation.pattern.value.captures(key) else { continue };
+        let theirs = source_key.value.fill(&captures);
+        let pairs = match &unit.what {
+            What::Set { set, .. } => whole_set(context, donor, set, &theirs, &mut faults),
+            _ => single(context, donor, name, &theirs, &mut faults).map(|pair| vec![(name, pair)]),
+        };
+        for (target, (position, key)) in pairs.into_iter().flatten() {
+            let donor = draft.uses(place, position, key);
+            draft.edit(target, Action::Replace { donor });
+        }
+    }
+    faults.report(draft, source_key);
+}
+
+/// Counts a set of which only scales or biases are reached.
+fn headless(context: &Context<'_>, unit: &Unit, faults: &mut Tally) -> bool {
+    let What::Set { set, matched: [false, ..] } = &unit.what else { return false };
+    faults.add(
+        Code::IncompleteAffineSet,
+        "the pattern reaches scales or biases of quantized modules without their `.weight`",
+        "match the module's `.weight`: `replace` then takes `.scales` and `.biases` with it",
+        &set.module,
+    );
+    true
+}
+
+type Found<'d> = (usize, &'d Key);
+
+/// The donor's tensor for a tensor on its own.
+fn single<'d>(
+    context: &Context<'_>,
+    donor: &'d Donor,
+    target: usize,
+    theirs: &str,
+    faults: &mut Tally,
+) -> Option<Found<'d>> {
+    let Some((position, key, other)) = donor.find(theirs) else {
+        blendable::missing(faults, &donor.written, theirs);
+        return None;
+    };
+    same(context, donor, target, (key, other), faults).then_some((position, key))
+}
+
+/// The donor's three tensors for an affine set: scales and biases stand beside the donor key's stem.
+fn whole_set<'d>(
+    context: &Context<'_>,
+    donor: &'d Donor,
+    set: &AffineSet,
+    theirs: &str,
+    faults: &mut Tally,
+) -> Option<Vec<(usize, Found<'d>)>> {
+    let (stem, _) = theirs.rsplit_once('.').unwrap_or((theirs, ""));
+    let (codes, scales, biases) = (theirs.to_owned(), format!("{stem}.scales"), format!("{stem}.biases"));
+    // A dense donor lacks scales because it is dense: say that, once.
+    if let Some((_, key, other)) = donor.find(&codes)
+        && Class::of(other.dtype) == Class::Float
+    {
+        let (base_key, _) = context.entry(set.codes);
+        faults.add_detail(
+            Code::DtypeMismatch,
+            format!("donor `{}` is dense where the base is quantized", donor.written),
+            quantize_help(set),
+            base_key.as_str(),
+            &format!("the donor's `{key}` is {}", say::kind(other.dtype, &other.shape)),
+        );
+        return None;
+    }
+    let mut pairs = Vec::with_capacity(3);
+    let mut all = true;
+    for (target, theirs) in [(set.codes, codes), (set.scales, scales), (set.biases, biases)] {
+        match donor.find(&theirs) {
+            None => {
+                blendable::missing(faults, &donor.written, &theirs);
+                all = false;
+            }
+            Some((position, key, other)) if all => {
+                // The first member that differs speaks for the set.
+                all = same(context, donor, target, (key, other), faults);
+                pairs.push((target, (position, key)));
+            }
+            Some(_) => {}
+        }
+    }
+    (all && same_format(donor, set, pairs[0].1, faults)).then_some(pairs)
+}
+
+/// Counts a difference in dtype or shape.
+fn same(
+    context: &Context<'_>,
+    donor: &Donor,
+    target: usize,
+    (theirs, other): (&Key, &TensorInfo),
+    faults: &mut Tally,
+) -> bool {
+    let (key, info) = context.entry(target);
+    let written = &donor.written;
+    if Class::of(other.dtype) == Class::Unloadable {
+        blendable::unloadable(faults, written, theirs, other.dtype);
+        return false;
+    }
+    let there = say::kind(other.dtype, &other.shape);
+    let detail = format!("{} here, `{theirs}` is {there}", say::kind(info.dtype, &info.shape));
+    if other.dtype != info.dtype {
+        let reason = format!("base and donor `{written}` differ in dtype");
+        faults.add_detail(Code::DtypeMismatch, reason, dtype_help(key, info, other), key.as_str(), &detail);
+        return false;
+    }
+    if other.shape != info.shape {
+        let help = match key.suffix() {
+            "scales" | "biases" => "quantize the donor with the base's bits and group size",
+            _ if info.dtype == Dtype::U32 => "quantize the donor with the base's bits and group size",
+            _ => "the donor must come from a model of the same sizes",
+        };
+        let reason = format!("base and donor `{written}` differ in shape");
+        faults.add_detail(Code::ShapeMismatch, reason, help, key.as_str(), &detail);
+        return false;
+    }
+    true
+}
+
+/// Counts sets whose shapes are equal but whose bits and groups mean other weights, where the donor's config tells.
+fn same_format(donor: &Donor, set: &AffineSet, codes: Found<'_>, faults: &mut Tally) -> bool {
+    let (Some(config), Some(ours)) = (&donor.config, set.format) else { return true };
+    let Packing::Affine(other) = packing(&donor.weights.index, config, codes.0) else { return true };
+    let Some(theirs) = other.format.filter(|theirs| *theirs != ours) else { return true };
+    faults.add(
+        Code::ShapeMismatch,
+        format!(
+            "donor `{}` is quantized with {} bits in groups of {}, the base with {} bits in groups of {}",
+            donor.written, theirs.bits, theirs.group_size, ours.bits, ours.group_size,
+        ),
+        quantize_help(set),
+        &set.module,
+    );
+    false
+}
+
+fn quantize_help(set: &AffineSet) -> String {
+    match set.format {
+        Some(f) => format!("quantize the donor as the base is: {} bits, groups of {}", f.bits, f.group_size),
+        None => "quantize the donor as the base is".into(),
+    }
+}
+
+fn dtype_help(key: &Key, info: &TensorInfo, other: &TensorInfo) -> String {
+    match (Class::of(info.dtype), other.dtype) {
+        (Class::Float, Dtype::U32) => format!("the donor is quantized: dequantize it to {}", info.dtype),
+        (Class::Float, _) if matches!(key.suffix(), "scales" | "biases") => {
+            format!("convert the donor's scales and biases to {}", info.dtype)
+        }
+        _ => format!("convert the donor's tensor to {}; `replace` copies bits and never casts", info.dtype),
+    }
+}
+
+/// Advises that a linear bias stays behind, where no `replace` of the file takes it.
+fn bias_left(context: &Context<'_>, operation: &Operation, usable: &[Unit], draft: &mut Draft) {
+    let left: Vec<&str> = usable
+        .iter()
+        .filter_map(|unit| {
+            let stem = context.key(unit.name()).strip_suffix(".weight")?;
+            let bias = context.index().position(&format!("{stem}.bias"))?;
+            let replaced = context.reached_by(bias, |op| matches!(op.kind, Kind::Replace { .. }));
+            (!replaced).then(|| context.key(bias))
+        })
+        .collect();
+    if !left.is_empty() {
+        let message = format!("the linear bias of a replaced weight stays the base's: {}", say::names(&left));
+        let diagnostic = Diagnostic::new(Code::BiasLeft, message)
+            .help("widen the pattern to replace it too, if it belongs to the weight");
+        draft.say(say::label(diagnostic, &operation.pattern, ""));
+    }
+}

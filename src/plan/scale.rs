@@ -1,0 +1,63 @@
+//! `scale`: dense tensors take the factor; an affine set takes it once, in its scales and biases.
+
+use super::draft::{Context, Draft, Tally, finite, unusable};
+use super::number::{self, Class};
+use super::scope::{Scope, What, units};
+use super::{Action, norm, say};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::{Operation, Spanned};
+
+pub(super) fn plan(
+    context: &Context<'_>,
+    operation: &Operation,
+    scope: &Scope,
+    factor: &Spanned<f64>,
+    draft: &mut Draft,
+) {
+    let mut tally = Tally::default();
+    let mut partial = Vec::new();
+    let mut targets = Vec::new();
+    for unit in units(context.facts, scope) {
+        if unusable(context, &unit, &mut tally) {
+            continue;
+        }
+        match &unit.what {
+            What::Set { set, matched: [codes, scales, biases] } => {
+                targets.extend((*codes || *scales).then_some(set.scales));
+                targets.extend((*codes || *biases).then_some(set.biases));
+                if !codes && scales != biases {
+                    partial.push(context.key(unit.first));
+                }
+            }
+            What::Plain(Class::Integer) => {
+                let (key, info) = context.entry(unit.first);
+                let reason = format!("`scale` cannot compute with {} tensors", info.dtype);
+                let help = "they hold integers, not weights: narrow the pattern, or `exclude` them";
+                tally.add(Code::PackedCodes, reason, help, key.as_str());
+            }
+            _ => targets.push(unit.first),
+        }
+    }
+    tally.report(draft, &operation.pattern);
+    if !partial.is_empty() {
+        let message = format!(
+            "only one of `.scales` and `.biases` is scaled in {}: {}",
+            say::count(partial.len(), "affine set"),
+            say::names(&partial),
+        );
+        let diagnostic = Diagnostic::new(Code::PartialAffineSet, message)
+            .help("match the module's `.weight` to scale the weights that the set stands for");
+        draft.say(say::label(diagnostic, &operation.pattern, ""));
+    }
+    finite(context, draft, "factor", factor, targets.iter().copied());
+    norm::offset(context, operation, &targets, draft);
+    let one = |&t: &usize| number::working(context.entry(t).1.dtype, factor.value) == Some(1.0);
+    if !targets.is_empty() && targets.iter().all(one) {
+        let diagnostic = Diagnostic::new(Code::NoEffect, "a factor of 1 changes nothing")
+            .help("remove the operation, or give the factor that was meant");
+        draft.say(say::label(diagnostic, factor, ""));
+    }
+    for target in targets {
+        draft.edit(target, Action::Scale { factor: factor.value });
+    }
+}

@@ -1,0 +1,101 @@
+//! Tied embeddings: kept where both sides are edited alike, broken where they are not.
+
+use super::{Program, Step, say};
+use crate::checkpoint::{Checkpoint, Origin};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::SurgeryFile;
+
+/// Settles the ties of the base. Returns the heads (positions in the index) that no longer share their embedding's
+/// weights.
+pub(super) fn settle(
+    file: &SurgeryFile,
+    base: &Checkpoint,
+    steps: &[Step],
+    programs: &mut Vec<Program>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<usize> {
+    let index = &base.weights.index;
+    // The head's tensors (an affine set has three), each with the embedding's.
+    let pairs: Vec<(usize, usize)> = index
+        .entries()
+        .iter()
+        .enumerate()
+        .filter_map(|(head, (_, info))| match &info.origin {
+            Origin::Tied(key) => index.position(key.as_str()).map(|embedding| (head, embedding)),
+            Origin::Stored { .. } => None,
+        })
+        .collect();
+    let find = |programs: &[Program], target| programs.binary_search_by_key(&target, |p| p.target).ok();
+    let alike = pairs.iter().all(|&(head, embedding)| {
+        match (find(programs, head), find(programs, embedding)) {
+            (None, None) => true,
+            (Some(a), Some(b)) => same_actions(&programs[a], &programs[b]),
+            _ => false,
+        }
+    });
+    if alike {
+        for (head, embedding) in pairs {
+            if let Some(place) = find(programs, embedding) {
+                programs[place].shared_with = Some(index.entries()[head].0.clone());
+            }
+            programs.retain(|program| program.target != head);
+        }
+        return Vec::new();
+    }
+    let (heads, embeddings): (Vec<usize>, Vec<usize>) = pairs.into_iter().unzip();
+    diagnostics.push(broken(file, base, steps, programs, &heads, &embeddings));
+    heads
+}
+
+fn same_actions(a: &Program, b: &Program) -> bool {
+    a.actions.iter().map(|(_, action)| action).eq(b.actions.iter().map(|(_, action)| action))
+}
+
+fn broken(
+    file: &SurgeryFile,
+    base: &Checkpoint,
+    steps: &[Step],
+    programs: &[Program],
+    heads: &[usize],
+    embeddings: &[usize],
+) -> Diagnostic {
+    let name = |positions: &[usize]| {
+        let key = &base.weights.index.entries()[positions[positions.len() - 1]].0;
+        key.stem().to_owned()
+    };
+    let (head, embedding) = (name(heads), name(embeddings));
+    let edited = |side: &[usize]| programs.iter().any(|program| side.contains(&program.target));
+    let (message, help) = match (edited(heads), edited(embeddings)) {
+        (true, false) => (
+            format!("`{head}` is tied to `{embedding}` and only the head is edited: the tie is broken"),
+            format!("the embedding keeps its weights; to edit both, match `{embedding}.*` too"),
+        ),
+        (false, true) => (
+            format!("`{head}` is tied to `{embedding}` and only the embedding is edited: the tie is broken"),
+            format!("the head keeps its weights; to edit both, match `{head}.*` too"),
+        ),
+        _ => (
+            format!("`{head}` is tied to `{embedding}` and they are edited differently: the tie is broken"),
+            "give both the same operations to keep the tie".to_owned(),
+        ),
+    };
+    let mut diagnostic = Diagnostic::new(Code::TiedEmbedding, message).help(help);
+    for step in acting(steps, programs, heads, embeddings) {
+        if let Some(operation) = file.operations.iter().find(|operation| operation.index == step) {
+            diagnostic = say::label(diagnostic, &operation.pattern, "");
+        }
+    }
+    diagnostic
+}
+
+/// The operations that act on either side, in file order.
+fn acting(steps: &[Step], programs: &[Program], heads: &[usize], embeddings: &[usize]) -> Vec<usize> {
+    let mut acting: Vec<usize> = programs
+        .iter()
+        .filter(|program| heads.contains(&program.target) || embeddings.contains(&program.target))
+        .flat_map(|program| program.actions.iter().map(|(step, _)| steps[*step].index))
+        .collect();
+    acting.sort_unstable();
+    acting.dedup();
+    acting
+}
