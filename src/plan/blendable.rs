@@ -4,7 +4,7 @@ use super::donor::Donor;
 use super::draft::{Context, Tally, unusable};
 use super::number::Class;
 use super::scope::{Scope, What, units};
-use crate::checkpoint::Key;
+use crate::checkpoint::{Dtype, Key};
 use crate::diagnostic::Code;
 use crate::surgery::Operation;
 
@@ -22,15 +22,12 @@ pub(super) fn targets(
             continue;
         }
         match &unit.what {
-            What::Plain(Class::Integer) => {
-                let (key, info) = context.entry(unit.first);
-                let reason = format!("`{op}` cannot compute with {} tensors", info.dtype);
-                tally.add(Code::PackedCodes, reason, way_out(op), key.as_str());
-            }
-            // The set's codes are asked for: what they stand for cannot be computed with in place.
-            What::Set { set, matched: [true, ..] } => {
-                let reason = format!("`{op}` cannot compute with the packed codes of quantized modules");
-                tally.add(Code::PackedCodes, reason, way_out(op), context.key(set.codes));
+            // Of a set whose codes are asked for, what they stand for cannot be computed with in place.
+            What::Plain(Class::Integer) | What::Set { matched: [true, ..], .. } => {
+                let (key, info) = context.entry(unit.name());
+                let reason = format!("`{op}` cannot compute with packed or integer tensors");
+                let dtype = info.dtype.to_string();
+                tally.add_detail(Code::PackedCodes, reason, way_out(op), key.as_str(), &dtype);
             }
             What::Set { set, matched: [false, scales, biases] } => {
                 targets.extend(scales.then_some(set.scales));
@@ -58,11 +55,12 @@ pub(super) fn partner<'d>(
     };
     match Class::of(other.dtype) {
         Class::Unloadable => unloadable(tally, written, theirs, other.dtype),
-        Class::Integer => tally.add(
+        Class::Integer => tally.add_detail(
             Code::PackedCodes,
-            format!("`{op}` cannot compute with {} tensors of donor `{written}`", other.dtype),
+            format!("`{op}` cannot compute with packed or integer tensors of donor `{written}`"),
             way_out(op),
             theirs.as_str(),
+            &other.dtype.to_string(),
         ),
         Class::Float if other.shape != info.shape => tally.add_detail(
             Code::ShapeMismatch,
@@ -87,12 +85,13 @@ pub(super) fn missing(tally: &mut Tally, donor: &str, key: &str) {
 }
 
 /// Counts a donor tensor that MLX cannot load.
-pub(super) fn unloadable(tally: &mut Tally, donor: &str, key: &Key, dtype: crate::checkpoint::Dtype) {
-    tally.add(
+pub(super) fn unloadable(tally: &mut Tally, donor: &str, key: &Key, dtype: Dtype) {
+    tally.add_detail(
         Code::DonorUnreadable,
-        format!("MLX cannot load {dtype} tensors, which donor `{donor}` has"),
+        format!("donor `{donor}` has tensors of a dtype that MLX cannot load"),
         "convert the donor's tensors to F32, F16 or BF16",
         key.as_str(),
+        &dtype.to_string(),
     );
 }
 

@@ -175,7 +175,7 @@ pub(super) fn unusable(context: &Context<'_>, unit: &Unit, tally: &mut Tally) ->
     match &unit.what {
         What::Incomplete(reason) => tally.add(
             Code::IncompleteAffineSet,
-            &**reason,
+            incomplete(key.stem(), reason),
             "a quantized module needs `.weight`, `.scales` and `.biases` that fit each other: repair the checkpoint, \
              or `exclude` the module",
             key.stem(),
@@ -186,13 +186,20 @@ pub(super) fn unusable(context: &Context<'_>, unit: &Unit, tally: &mut Tally) ->
             "`exclude` these tensors, or use a checkpoint that is dense or has affine quantization",
             key.as_str(),
         ),
-        What::Plain(Class::Unloadable) => tally.add(
+        What::Plain(Class::Unloadable) => tally.add_detail(
             Code::ModelUnreadable,
-            format!("MLX cannot load tensors of dtype {}", info.dtype),
+            "the model has tensors of a dtype that MLX cannot load",
             "convert the tensors to F32, F16 or BF16, or `exclude` them",
             key.as_str(),
+            &info.dtype.to_string(),
         ),
         What::Plain(_) | What::Set { .. } => return false,
     }
     true
+}
+
+/// Why a set is incomplete, without its own name, so that many are one message.
+pub(super) fn incomplete(module: &str, reason: &str) -> String {
+    let own = format!("`{module}` ");
+    format!("a quantized module {}", reason.strip_prefix(&own).unwrap_or(reason))
 }

@@ -313,7 +313,7 @@ impl Summary {
                     Action::Blend { ratio, method: Method::Slerp, .. } if *ratio > 0.0 && *ratio < 1.0 => 2,
                     _ => 1,
                 };
-                let bytes = |tensor| info(tensor).map_or(0, |info| number::bytes(info.dtype, &info.shape));
+                let bytes = |tensor| info(tensor).map_or(0, TensorInfo::byte_length);
                 summary.donor_bytes += passes * cost::reads(action).map(bytes).sum::<u64>();
             }
             let peak = cost::peak_extra_bytes(program, dtype);

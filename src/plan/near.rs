@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use globset::{GlobSet, GlobSetBuilder};
 use rayon::prelude::*;
 
 use super::draft::{Context, Draft};
@@ -11,7 +10,7 @@ use super::say;
 use super::scope::Scope;
 use crate::checkpoint::TensorIndex;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Operation, Pattern};
+use crate::surgery::{Operation, Pattern, PatternSet};
 
 /// So many distinct names are compared with a pattern, at most.
 const TEMPLATES: usize = 4096;
@@ -59,19 +58,16 @@ impl<'b> Vocabulary<'b> {
     }
 }
 
-/// One pattern, compiled; a pattern too large to compile is matched by its own, slower means.
-struct Matcher<'p> {
-    pattern: &'p Pattern,
-    set: Option<GlobSet>,
-}
+/// One pattern, compiled.
+struct Matcher(PatternSet);
 
-impl<'p> Matcher<'p> {
-    fn new(pattern: &'p Pattern) -> Self {
-        Self { pattern, set: GlobSetBuilder::new().add(pattern.to_glob()).build().ok() }
+impl Matcher {
+    fn new(pattern: &Pattern) -> Self {
+        Self(PatternSet::new([pattern]))
     }
 
     fn matches(&self, key: &str) -> bool {
-        self.set.as_ref().map_or_else(|| self.pattern.matches(key), |set| set.is_match(key))
+        !self.0.matches(key).is_empty()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Norm weights that a family uses as 1 + w.
 
 use super::draft::{Context, Draft};
-use super::scope::in_tower;
 use super::say;
+use crate::checkpoint::{Key, Role, is_other_tower};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::Operation;
 
@@ -12,11 +12,8 @@ pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[us
     if !adds_one(family, context.base.weights.format.as_deref()) {
         return;
     }
-    let norms: Vec<&str> = targets
-        .iter()
-        .map(|&target| context.key(target))
-        .filter(|key| is_norm(key) && !in_tower(key))
-        .collect();
+    let keys = targets.iter().map(|&target| context.entry(target).0);
+    let norms: Vec<&str> = keys.filter(|key| is_norm(key)).map(Key::as_str).collect();
     if norms.is_empty() {
         return;
     }
@@ -39,9 +36,8 @@ fn adds_one(family: &str, format: Option<&str>) -> bool {
     }
 }
 
-fn is_norm(key: &str) -> bool {
-    let Some(module) = key.strip_suffix(".weight") else { return false };
-    module.rsplit('.').next().is_some_and(|name| name.contains("norm"))
+fn is_norm(key: &Key) -> bool {
+    key.suffix() == "weight" && matches!(Role::of(key), Role::Norm | Role::QueryNorm) && !is_other_tower(key)
 }
 
 #[cfg(test)]
@@ -49,11 +45,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_norm_is_known_by_its_module_name() {
-        assert!(is_norm("model.layers.0.input_layernorm.weight"));
-        assert!(is_norm("model.norm.weight"));
-        assert!(!is_norm("model.layers.0.mlp.up_proj.weight"));
-        assert!(!is_norm("model.norm.bias"));
+    fn only_norm_weights_of_the_text_model_are_meant() {
+        let norm = |key| is_norm(&Key::from(key));
+        assert!(norm("model.layers.0.input_layernorm.weight"));
+        assert!(norm("model.layers.0.self_attn.q_norm.weight"));
+        assert!(norm("model.norm.weight"));
+        assert!(!norm("model.layers.0.mlp.up_proj.weight"));
+        assert!(!norm("vision_tower.post_layernorm.weight"));
     }
 
     #[test]

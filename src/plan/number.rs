@@ -1,6 +1,6 @@
 //! Dtypes and parameters as the arithmetic of surgery sees them.
 
-use crate::checkpoint::Dtype;
+use crate::checkpoint::{Dtype, is_dense_float, mlx_can_load};
 
 /// What can be done with a tensor of some dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +17,9 @@ impl Class {
     /// The class of a dtype.
     pub(super) fn of(dtype: Dtype) -> Self {
         match dtype {
-            Dtype::F16 | Dtype::BF16 | Dtype::F32 => Self::Float,
-            Dtype::F64
-            | Dtype::F8_E5M2
-            | Dtype::F8_E4M3FNUZ
-            | Dtype::F8_E5M2FNUZ
-            | Dtype::F4
-            | Dtype::F6_E2M3
-            | Dtype::F6_E3M2 => Self::Unloadable,
-            _ => Self::Integer,
+            _ if is_dense_float(dtype) => Self::Float,
+            _ if mlx_can_load(dtype) => Self::Integer,
+            _ => Self::Unloadable,
         }
     }
 }
@@ -42,12 +36,6 @@ pub(super) fn precision(dtype: Dtype) -> &'static str {
     if dtype == Dtype::F32 { "f64" } else { "f32" }
 }
 
-/// The size of a tensor's data in bytes.
-pub(super) fn bytes(dtype: Dtype, shape: &[usize]) -> u64 {
-    let elements = shape.iter().fold(1_u64, |n, &d| n.saturating_mul(d as u64));
-    elements.saturating_mul(dtype.bitsize() as u64).div_ceil(8)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,12 +45,5 @@ mod tests {
         assert_eq!(working(Dtype::BF16, 1e39), None);
         assert_eq!(working(Dtype::F32, 1e39), Some(1e39));
         assert_eq!(working(Dtype::F16, 1.0 + 1e-12), Some(1.0));
-    }
-
-    #[test]
-    fn sizes_are_in_bytes() {
-        assert_eq!(bytes(Dtype::BF16, &[3, 5]), 30);
-        assert_eq!(bytes(Dtype::F32, &[]), 4);
-        assert_eq!(bytes(Dtype::F32, &[0, 7]), 0);
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn plan(
     let mut faults = Tally::default();
     let usable: Vec<Unit> = units(context.facts, scope)
         .into_iter()
-        .filter(|unit| !unusable(context, unit, &mut faults) && !headless(context, unit, &mut faults))
+        .filter(|unit| !unusable(context, unit, &mut faults) && !headless(unit, &mut faults))
         .collect();
     faults.report(draft, &operation.pattern);
     bias_left(context, operation, &usable, draft);
@@ -46,7 +46,7 @@ pub(super) fn plan(
 }
 
 /// Counts a set of which only scales or biases are reached.
-fn headless(context: &Context<'_>, unit: &Unit, faults: &mut Tally) -> bool {
+fn headless(unit: &Unit, faults: &mut Tally) -> bool {
     let What::Set { set, matched: [false, ..] } = &unit.what else { return false };
     faults.add(
         Code::IncompleteAffineSet,

@@ -31,9 +31,9 @@ pub(super) fn plan(
             }
             What::Plain(Class::Integer) => {
                 let (key, info) = context.entry(unit.first);
-                let reason = format!("`scale` cannot compute with {} tensors", info.dtype);
-                let help = "they hold integers, not weights: narrow the pattern, or `exclude` them";
-                tally.add(Code::PackedCodes, reason, help, key.as_str());
+                let reason = "`scale` cannot compute with tensors that are not floats";
+                let help = "narrow the pattern, or `exclude` them";
+                tally.add_detail(Code::PackedCodes, reason, help, key.as_str(), &info.dtype.to_string());
             }
             _ => targets.push(unit.first),
         }

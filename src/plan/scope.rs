@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use globset::{Candidate, GlobSet, GlobSetBuilder};
 use rayon::prelude::*;
 
 use super::number::Class;
 use crate::checkpoint::{AffineSet, Checkpoint, Key, Packing, TensorInfo, packing};
-use crate::surgery::{Operation, Pattern};
+use crate::surgery::{Operation, PatternSet};
 
 /// The keys one operation reaches, as ascending positions in the base's index.
 #[derive(Debug, Default)]
@@ -49,14 +48,13 @@ pub(super) fn gather(operations: &[Operation], entries: &[(Key, TensorInfo)]) ->
 }
 
 /// All patterns of a file; `owner` says whose each is and whether it excludes.
-struct Patterns<'f> {
-    all: Vec<&'f Pattern>,
+struct Patterns {
+    set: PatternSet,
     owner: Vec<(usize, bool)>,
-    set: Option<GlobSet>,
 }
 
-impl<'f> Patterns<'f> {
-    fn new(operations: &'f [Operation]) -> Self {
+impl Patterns {
+    fn new(operations: &[Operation]) -> Self {
         let (mut all, mut owner) = (Vec::new(), Vec::new());
         for (i, operation) in operations.iter().enumerate() {
             all.push(&operation.pattern.value);
@@ -66,12 +64,7 @@ impl<'f> Patterns<'f> {
                 owner.push((i, true));
             }
         }
-        let mut builder = GlobSetBuilder::new();
-        for pattern in &all {
-            builder.add(pattern.to_glob());
-        }
-        // A set too large for one automaton is matched pattern by pattern: slower, with the same answers.
-        Self { all, owner, set: builder.build().ok() }
+        Self { set: PatternSet::new(all), owner }
     }
 
     fn scan(&self, chunk: &[(Key, TensorInfo)], first: usize, operations: usize) -> Vec<Scope> {
@@ -79,13 +72,7 @@ impl<'f> Patterns<'f> {
         let mut hits = Vec::new();
         let mut excluded = vec![false; operations];
         for (i, (key, _)) in chunk.iter().enumerate() {
-            match &self.set {
-                Some(set) => set.matches_candidate_into(&Candidate::new(key.as_str()), &mut hits),
-                None => {
-                    hits.clear();
-                    hits.extend((0..self.all.len()).filter(|&p| self.all[p].matches(key.as_str())));
-                }
-            }
+            self.set.matches_into(key.as_str(), &mut hits);
             for &hit in &hits {
                 if let (operation, true) = self.owner[hit] {
                     excluded[operation] = true;
@@ -233,15 +220,4 @@ pub(super) fn units(facts: &Facts<'_>, scope: &Scope) -> Vec<Unit> {
         units.push(Unit { first: position, keys: 1, what });
     }
     units
-}
-
-/// Whether a key belongs to a tower other than the text model.
-pub(super) fn in_tower(key: &str) -> bool {
-    const TOWERS: [&str; 24] = [
-        "vision_tower", "visual", "vision_model", "vision_encoder", "vision_embed_tokens", "vision", "vit",
-        "image_encoder", "image_newline", "embed_vision", "audio_tower", "audio_model", "audio_encoder", "audio",
-        "embed_audio", "speech_encoder", "mtp", "multi_modal_projector", "mm_projector", "connector", "talker",
-        "token2wav", "code2wav", "code_predictor",
-    ];
-    key.split('.').any(|component| TOWERS.contains(&component))
 }

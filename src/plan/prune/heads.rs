@@ -63,7 +63,7 @@ pub(super) fn plan(
     let modules = linear::reached(context, scope, |leaf| LEAVES.contains(&leaf), &mut remarks.faults);
     let mut reached = false;
     for (&parent, touched) in &modules {
-        let kv_keys = ["k_proj", "v_proj"].iter().map(|leaf| touch(touched, leaf).keys()).sum();
+        let kv_keys: usize = ["k_proj", "v_proj"].iter().map(|leaf| touch(touched, leaf).keys()).sum();
         remarks.kv += kv_keys;
         let all: usize = touched.values().map(Touch::keys).sum();
         if all == kv_keys || !is_attention(context, parent, touched.keys().copied()) {

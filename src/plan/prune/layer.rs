@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::draft::{Context, Draft, Tally, unusable};
 use super::super::number::Class;
 use super::super::say;
-use super::super::scope::{Scope, What, in_tower, units};
+use super::super::scope::{Scope, What, units};
 use super::super::{Action, Region};
 use super::{Ids, nothing};
+use crate::checkpoint::{Key, is_other_tower};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::Operation;
 
@@ -53,7 +54,7 @@ pub(super) fn plan(
         if key.suffix() == "layer_scalar" {
             residual.push(key.as_str());
         }
-        if sources.contains(&number) && is_kv(key.as_str()) && !in_tower(key.as_str()) {
+        if sources.contains(&number) && is_kv(key.as_str()) && !is_other_tower(key) {
             shared.push(key.as_str());
         }
     }
@@ -134,7 +135,7 @@ fn layers_of<'a>(context: &Context<'a>, stacks: &Stacks<'_>) -> Stacks<'a> {
 fn several(operation: &Operation, stacks: &Stacks<'_>) -> Diagnostic {
     let names: Vec<&str> = stacks.keys().copied().collect();
     let message = format!("layer ids count in {} stacks at once: {}", names.len(), say::names(&names));
-    let example = names.iter().find(|name| !in_tower(name)).unwrap_or(&names[0]);
+    let example = names.iter().find(|name| !is_other_tower(&Key::from(**name))).unwrap_or(&names[0]);
     let help = format!("name one stack in the pattern, such as `{example}.*`, or `exclude` the others");
     say::label(Diagnostic::new(Code::SeveralStacks, message).help(help), &operation.pattern, "")
 }
@@ -163,17 +164,16 @@ fn is_kv(key: &str) -> bool {
 /// The layers whose keys and values later layers read (Gemma 3n and 4): of each attention type, the last before the
 /// sharing begins.
 fn shared_kv_sources(context: &Context<'_>) -> BTreeSet<u64> {
-    let root = &context.config().json;
-    let text = root.get("text_config").and_then(serde_json::Value::as_object).unwrap_or(root);
-    let number = |name| text.get(name).and_then(serde_json::Value::as_u64);
-    let (Some(shared), Some(layers)) = (number("num_kv_shared_layers"), number("num_hidden_layers")) else {
+    let config = context.config();
+    let numbers = (config.number("num_kv_shared_layers"), config.number("num_hidden_layers"));
+    let (Some(shared), Some(layers)) = numbers else {
         return BTreeSet::new();
     };
     let first = layers.saturating_sub(shared);
     if shared == 0 || first == 0 {
         return BTreeSet::new();
     }
-    let Some(types) = text.get("layer_types").and_then(serde_json::Value::as_array) else {
+    let Some(types) = config.value("layer_types").and_then(serde_json::Value::as_array) else {
         return BTreeSet::from([first - 1]);
     };
     let mut last: BTreeMap<&str, u64> = BTreeMap::new();

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::draft::{Context, Draft, Tally, unusable};
+use super::super::draft::{Context, Draft, Tally, incomplete, unusable};
 use super::super::number::Class;
-use super::super::scope::{Fact, Scope, in_tower, units};
+use super::super::scope::{Fact, Scope, units};
 use super::super::{Action, Region};
-use crate::checkpoint::AffineSet;
+use crate::checkpoint::{AffineSet, is_other_tower};
 use crate::diagnostic::Code;
 
 /// A linear module of the base.
@@ -76,7 +76,7 @@ pub(super) fn find(context: &Context<'_>, path: String) -> Result<Option<Linear>
         }
         Fact::Incomplete(reason) => {
             let help = "repair the checkpoint: `.weight`, `.scales` and `.biases` belong together";
-            return Err(Obstacle::new(Code::IncompleteAffineSet, &*reason, help));
+            return Err(Obstacle::new(Code::IncompleteAffineSet, incomplete(&path, &reason), help));
         }
         Fact::Foreign(name) => {
             let reason = format!("tensors quantized as {name} cannot be operated on");
@@ -162,9 +162,9 @@ pub(super) fn reached<'a>(
 ) -> Reached<'a> {
     let mut reached = Reached::default();
     for unit in units(context.facts, scope) {
-        let key = context.key(unit.first);
-        let Some((parent, leaf, is_bias)) = place(key) else { continue };
-        if !relevant(leaf) || in_tower(key) || unusable(context, &unit, faults) {
+        let key = context.entry(unit.first).0;
+        let Some((parent, leaf, is_bias)) = place(key.as_str()) else { continue };
+        if !relevant(leaf) || is_other_tower(key) || unusable(context, &unit, faults) {
             continue;
         }
         let touch = reached.entry(parent).or_default().entry(leaf).or_default();
