@@ -41,7 +41,8 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
             let Some((_, donor)) = donors.get(source) else { continue };
             let pattern = &operation.pattern.value;
             let matches = donor.weights.index.entries().iter().any(|(key, _)| {
-                let head = key.as_str().strip_prefix("model.embed_tokens.").map(|rest| format!("lm_head.{rest}"));
+                let head =
+                    key.as_str().strip_prefix("model.embed_tokens.").map(|rest| format!("lm_head.{rest}"));
                 pattern.matches(key.as_str()) || head.is_some_and(|head| pattern.matches(&head))
             });
             if !matches {

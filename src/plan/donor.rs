@@ -134,13 +134,18 @@ impl Donors {
         donors
             .filter_map(|((donor, source), used)| {
                 let entries = donor.weights.index.entries().iter().zip(used);
-                let left: Vec<&str> = entries.filter(|(_, used)| !used).map(|((key, _), _)| key.as_str()).collect();
+                let left: Vec<&str> =
+                    entries.filter(|(_, used)| !used).map(|((key, _), _)| key.as_str()).collect();
                 if left.is_empty() {
                     return None;
                 }
                 let message = format!(
                     "{} of donor `{}` reached by no pattern: {}",
-                    if left.len() == 1 { "1 tensor is".into() } else { format!("{} tensors are", left.len()) },
+                    if left.len() == 1 {
+                        "1 tensor is".into()
+                    } else {
+                        format!("{} tensors are", left.len())
+                    },
                     donor.written,
                     say::names(&left),
                 );

@@ -176,10 +176,8 @@ pub struct Refusal {
 /// # Errors
 /// Every mistake found in file, checkpoint and donors, in file order.
 pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
-    let (scopes, mut donors) = rayon::join(
-        || scope::gather(&file.operations, base.weights.index.entries()),
-        || Donors::open(file),
-    );
+    let (scopes, mut donors) =
+        rayon::join(|| scope::gather(&file.operations, base.weights.index.entries()), || Donors::open(file));
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     diagnostics.append(&mut donors.diagnostics);
@@ -403,7 +401,8 @@ impl Plan {
     #[must_use]
     pub fn donor_tensor(&self, tensor: &TensorRef) -> (&Shard, &TensorInfo, Range<u64>) {
         let weights = &self.donors[tensor.donor].weights;
-        let info = weights.index.get(tensor.key.as_str()).expect("a plan refers to tensors that its donors have");
+        let info =
+            weights.index.get(tensor.key.as_str()).expect("a plan refers to tensors that its donors have");
         let (shard, range) = weights.locate(info);
         (shard, info, range)
     }

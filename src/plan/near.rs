@@ -75,8 +75,10 @@ impl Matcher {
 pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
     let pattern = &operation.pattern.value;
     if scope.excluded > 0 {
-        let message = format!("`exclude` leaves none of the {} that the pattern matches", keys(scope.excluded));
-        let diagnostic = Diagnostic::new(Code::NoMatch, message).help("narrow `exclude`, or remove the operation");
+        let message =
+            format!("`exclude` leaves none of the {} that the pattern matches", keys(scope.excluded));
+        let diagnostic =
+            Diagnostic::new(Code::NoMatch, message).help("narrow `exclude`, or remove the operation");
         let diagnostic = match operation.exclude.first() {
             Some(exclude) => say::label(diagnostic, exclude, ""),
             None => diagnostic,
@@ -132,7 +134,7 @@ fn other_prefix(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
     })
 }
 
-/// "after `model.layers.*` there is no `attn`, only `mlp` and `self_attn`".
+/// "after `model.layers.*` comes no `attn` but `self_attn` and `mlp`".
 fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
     let components = components(pattern);
     let alive = |&end: &usize| {
@@ -145,7 +147,7 @@ fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
     let component = &pattern[start..end];
     let before = pattern[..start].trim_end_matches('.');
     let mut standing = standing_after(vocabulary, before)?;
-    standing.sort_by_cached_key(|name| strsim::levenshtein(name, component));
+    standing.sort_by_cached_key(|name| (!name.contains(component), strsim::levenshtein(name, component)));
     let instead = if standing.iter().all(|name| name.parse::<u64>().is_ok()) {
         let mut numbers: Vec<u64> = standing.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
@@ -158,7 +160,7 @@ fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
     }
     Some(match before {
         "" => format!("no key begins with `{component}`; keys begin with {instead}"),
-        _ => format!("after `{before}` there is no `{component}`; there is {instead}"),
+        _ => format!("after `{before}` comes no `{component}` but {instead}"),
     })
 }
 
@@ -174,7 +176,9 @@ fn standing_after(vocabulary: &Vocabulary<'_>, before: &str) -> Option<Vec<Strin
         let matcher = Matcher::new(&prefix);
         let matching = entries.iter().filter(|(key, _)| matcher.matches(key.as_str())).take(LOOKED_AT);
         for (key, _) in matching {
-            found.extend(prefix.captures(key.as_str()).and_then(|captures| captures.0.last().map(|c| first(c))));
+            found.extend(
+                prefix.captures(key.as_str()).and_then(|captures| captures.0.last().map(|c| first(c))),
+            );
         }
     }
     (!found.is_empty()).then(|| found.into_iter().collect())
@@ -212,13 +216,19 @@ fn nearest(vocabulary: &Vocabulary<'_>, pattern: &str) -> Vec<String> {
         .filter(|(distance, _)| *distance <= 2.max(wanted.len() / 4))
         .collect();
     scored.sort_unstable();
+    let best = scored.first().map_or(0, |(distance, _)| *distance);
+    scored.retain(|(distance, _)| *distance <= best + 2);
     scored.into_iter().take(2).map(|(_, name)| name.clone()).collect()
 }
 
 /// A key with its numbers replaced by `*`.
 fn template(key: &str) -> String {
     let component = |part: &str| {
-        if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) { "*".to_owned() } else { part.to_owned() }
+        if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) {
+            "*".to_owned()
+        } else {
+            part.to_owned()
+        }
     };
     key.split('.').map(component).collect::<Vec<_>>().join(".")
 }
@@ -251,11 +261,14 @@ mod tests {
 
     #[test]
     fn the_component_that_fails_is_named_with_what_stands_there() {
-        check("model.layers.*.attn.o_proj.weight", "after `model.layers.*` there is no `attn`; there is `self_attn`");
+        check("model.layers.*.attn.o_proj.weight", "after `model.layers.*` comes no `attn` but `self_attn`");
         check("model.layers.*.attn.o_proj.weight", "nearest: `model.layers.*.self_attn.o_proj.weight`");
-        check("model.layers.7.mlp.up_proj.weight", "after `model.layers` there is no `7`; there is 0–2");
+        check("model.layers.7.mlp.up_proj.weight", "after `model.layers` comes no `7` but 0–2");
         check("modle.layers.*", "no key begins with `modle`; keys begin with `model`");
-        check("model.layers.*.mlp.up_proj", "`up_proj` stands after `model.layers.*.mlp`, but not as the last part");
+        check(
+            "model.layers.*.mlp.up_proj",
+            "`up_proj` stands after `model.layers.*.mlp`, but not as the last part",
+        );
     }
 
     #[test]

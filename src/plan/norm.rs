@@ -18,10 +18,8 @@ pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[us
         return;
     }
     let op = operation.op.value;
-    let message = format!(
-        "`{family}` uses a norm weight w as 1 + w, and `{op}` works on w: {}",
-        say::names(&norms),
-    );
+    let message =
+        format!("`{family}` uses a norm weight w as 1 + w, and `{op}` works on w: {}", say::names(&norms),);
     let diagnostic = Diagnostic::new(Code::GemmaNormOffset, message)
         .help("to change the gain itself, `exclude` the norms here and `add` a task vector for them");
     draft.say(say::label(diagnostic, &operation.pattern, ""));
@@ -31,7 +29,9 @@ pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[us
 fn adds_one(family: &str, format: Option<&str>) -> bool {
     match family {
         "gemma" | "gemma2" | "gemma3" | "gemma3_text" | "paligemma" | "recurrent_gemma" => true,
-        "qwen3_next" | "qwen3_5" | "qwen3_5_moe" | "qwen3_5_text" | "qwen3_5_moe_text" => format == Some("pt"),
+        "qwen3_next" | "qwen3_5" | "qwen3_5_moe" | "qwen3_5_text" | "qwen3_5_moe_text" => {
+            format == Some("pt")
+        }
         _ => false,
     }
 }

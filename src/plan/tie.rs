@@ -26,13 +26,12 @@ pub(super) fn settle(
         })
         .collect();
     let find = |programs: &[Program], target| programs.binary_search_by_key(&target, |p| p.target).ok();
-    let alike = pairs.iter().all(|&(head, embedding)| {
-        match (find(programs, head), find(programs, embedding)) {
+    let alike =
+        pairs.iter().all(|&(head, embedding)| match (find(programs, head), find(programs, embedding)) {
             (None, None) => true,
             (Some(a), Some(b)) => same_actions(&programs[a], &programs[b]),
             _ => false,
-        }
-    });
+        });
     if alike {
         for (head, embedding) in pairs {
             if let Some(place) = find(programs, embedding) {

@@ -1,5 +1,6 @@
 //! Everything that is seen from outside: one binary, one module a topic.
 
+mod conformance;
 #[cfg(feature = "mlx")]
 mod families;
 mod layering;

@@ -60,8 +60,9 @@ pub(super) fn plan(
     faults.report(draft, &operation.pattern);
     if !bias_left.is_empty() {
         let message = format!("the bias of zeroed channels stays: {}", say::names(&bias_left));
-        let diagnostic = Diagnostic::new(Code::BiasLeft, message)
-            .help("match the bias too, with a pattern that ends in `.*`: else the channel is constant, not 0");
+        let diagnostic = Diagnostic::new(Code::BiasLeft, message).help(
+            "match the bias too, with a pattern that ends in `.*`: else the channel is constant, not 0",
+        );
         draft.say(say::label(diagnostic, &operation.pattern, ""));
     }
 }

@@ -215,7 +215,8 @@ impl Attention {
             "use a dense checkpoint, or one where `o_proj` is not quantized"
         };
         let bits = set.format.map(|f| format!(" of {} bits", f.bits)).unwrap_or_default();
-        let reason = format!("a head is {} columns wide, and groups{bits} in `o_proj` have {group}", self.width);
+        let reason =
+            format!("a head is {} columns wide, and groups{bits} in `o_proj` have {group}", self.width);
         Err(Obstacle::new(Code::MisalignedRegion, reason, help))
     }
 
@@ -250,7 +251,12 @@ fn columns(o: &Linear, implied: Option<usize>) -> Result<usize, Obstacle> {
 }
 
 /// Whether another operation of the file zeroes (at least) the same heads in some of these tensors.
-fn pruned_elsewhere(context: &Context<'_>, operation: &Operation, ids: &Ids<'_>, positions: &[usize]) -> bool {
+fn pruned_elsewhere(
+    context: &Context<'_>,
+    operation: &Operation,
+    ids: &Ids<'_>,
+    positions: &[usize],
+) -> bool {
     positions.iter().any(|&position| {
         context.reached_by(position, |other| match &other.kind {
             Kind::Prune { granularity, ids: theirs } => {
@@ -266,8 +272,11 @@ fn pruned_elsewhere(context: &Context<'_>, operation: &Operation, ids: &Ids<'_>,
 fn coverage(context: &Context<'_>, ids: &Ids<'_>, draft: &mut Draft) {
     let Some(heads) = context.config().heads else { return };
     for id in ids.iter().filter(|id| id.value >= heads) {
-        let message =
-            format!("head {} does not exist: the model has {}", id.value, say::count(usize::try_from(heads).unwrap_or(usize::MAX), "query head"));
+        let message = format!(
+            "head {} does not exist: the model has {}",
+            id.value,
+            say::count(usize::try_from(heads).unwrap_or(usize::MAX), "query head")
+        );
         let help = format!("heads count from 0 to {}", heads.saturating_sub(1));
         draft.say(say::label(Diagnostic::new(Code::HeadOutOfRange, message).help(help), id, ""));
     }
@@ -307,7 +316,10 @@ impl Remarks<'_> {
         if self.kv > 0 {
             say(
                 Code::KvSkipped,
-                format!("{} of K and V left alone, as each serves several query heads", say::count(self.kv, "key")),
+                format!(
+                    "{} of K and V left alone, as each serves several query heads",
+                    say::count(self.kv, "key")
+                ),
                 "nothing to do; a pattern of `{q,o}_proj` says the same more plainly",
             );
         }

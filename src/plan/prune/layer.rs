@@ -77,7 +77,8 @@ fn coverage(
     zeroed: &BTreeSet<u64>,
     draft: &mut Draft,
 ) {
-    let help = "a layer is the number after `layers.`, `h.`, `blocks.` or `block.`; integer tensors are left alone";
+    let help =
+        "a layer is the number after `layers.`, `h.`, `blocks.` or `block.`; integer tensors are left alone";
     if stacks.is_empty() {
         return nothing(operation, "layer", help, draft);
     }
