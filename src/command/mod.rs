@@ -2,15 +2,21 @@
 //!
 //! Codes: 0 fine; 1 a diagnostic of severity error or a failure while running; 2 a wrong command line; 130 Ctrl-C.
 
+mod about;
+mod check;
+mod explain;
 #[cfg(feature = "mlx")]
 mod generate;
+mod keys;
 pub mod output;
+mod plan;
+mod report;
 #[cfg(feature = "mlx")]
 mod score;
 
 use std::process::ExitCode;
 
-use crate::cli::Command;
+use crate::cli::{Command, SurgeryCommand};
 
 /// How a command ended, or why it could not run to its end (exit code 1).
 pub type Outcome = miette::Result<ExitCode>;
@@ -22,7 +28,15 @@ pub const WRONG_COMMAND_LINE: u8 = 2;
 #[must_use]
 pub fn run(command: Command) -> ExitCode {
     let outcome = match command {
-        Command::Surgery(_) | Command::Completions { .. } | Command::Man { .. } => todo!(),
+        Command::Surgery(command) => match command {
+            SurgeryCommand::Plan(args) => plan::run(&args),
+            SurgeryCommand::Check(args) => check::run(&args),
+            SurgeryCommand::Keys(args) => keys::run(&args),
+            SurgeryCommand::Explain(args) => explain::run(&args),
+            SurgeryCommand::Schema => about::schema(),
+        },
+        Command::Completions { shell } => about::completions(shell),
+        Command::Man { command } => about::man(&command),
         #[cfg(feature = "mlx")]
         Command::Generate(args) => generate::run(&args),
         #[cfg(feature = "mlx")]

@@ -14,8 +14,14 @@ pub struct Look {
 }
 
 impl Look {
-    /// Files, pipes and tests: 100 columns, no colour, Unicode.
-    pub const PLAIN: Self = Self { width: 100, colour: false, unicode: true };
+    /// Files, pipes and tests: 120 columns, no colour, Unicode.
+    pub const PLAIN: Self = Self { width: 120, colour: false, unicode: true };
+
+    /// For lists that are searched line by line: lines are broken only where a terminal would break them anyway.
+    #[must_use]
+    pub fn for_lists(self) -> Self {
+        if self == Self::PLAIN { Self { width: usize::MAX, ..self } } else { self }
+    }
 
     /// `text`, in the colour that an SGR parameter names (`"1"` bold, `"2"` dim, `"33"` yellow, …).
     #[must_use]
@@ -79,12 +85,16 @@ fn break_word(mut word: &str, width: usize) -> Vec<&str> {
     parts
 }
 
-/// Rows of a name and what is to be said of it, indented: in two columns where they fit, else one under the other.
+/// Rows of a name and what is to be said of it, indented: in two columns where there is room, else one under the other.
 #[must_use]
 pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
     const GAP: usize = 4;
     let name_width = rows.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
     let detail_width = rows.iter().map(|(_, detail)| columns(detail)).max().unwrap_or(0);
+    let second = indent + name_width + GAP;
+    let room = look.width.saturating_sub(second);
+    // Short names leave room enough for details of several lines.
+    let side_by_side = room >= detail_width || second <= look.width / 2;
     let mut out = String::new();
     let mut line = |indent: usize, text: &str| {
         out.extend(std::iter::repeat_n(' ', indent));
@@ -92,9 +102,13 @@ pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
         out.push('\n');
     };
     for (name, detail) in rows {
-        if indent + name_width + GAP + detail_width <= look.width && !detail.is_empty() {
+        if side_by_side && !detail.is_empty() {
             let gap = name_width - columns(name) + GAP;
-            line(indent, &format!("{name}{:gap$}{}", "", look.paint(DIM, detail)));
+            let parts = if columns(detail) <= room { vec![detail.clone()] } else { wrap(detail, room) };
+            for (at, part) in parts.iter().enumerate() {
+                let part = look.paint(DIM, part);
+                if at == 0 { line(indent, &format!("{name}{:gap$}{part}", "")) } else { line(second, &part) }
+            }
         } else {
             for (at, part) in wrap(name, look.width.saturating_sub(indent + 2)).iter().enumerate() {
                 line(indent + if at > 0 { 2 } else { 0 }, part);
@@ -135,6 +149,9 @@ mod tests {
         let table =
             [("a.weight".to_owned(), "1 tensor".to_owned()), ("b".to_owned(), "2 tensors".to_owned())];
         assert_eq!(rows(&table, 2, Look::PLAIN), "  a.weight    1 tensor\n  b           2 tensors\n");
+        let long = [("a".to_owned(), "four words stand here, and more".to_owned())];
+        let less = Look { width: 30, ..Look::PLAIN };
+        assert_eq!(rows(&long, 2, less), "  a    four words stand here,\n       and more\n");
         let narrow = Look { width: 12, ..Look::PLAIN };
         assert_eq!(rows(&table, 2, narrow), "  a.weight\n    1 tensor\n  b\n    2\n    tensors\n");
     }

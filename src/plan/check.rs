@@ -2,11 +2,11 @@
 
 use super::Refusal;
 use super::donor::{self, Donors};
-use crate::checkpoint::ReadError;
+use crate::checkpoint::{Checkpoint, ReadError, TensorIndex};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, SurgeryFile};
 
-use super::say;
+use super::{near, say, scope};
 
 /// Checks a file without a model: everything that needs no base. With `donors`, they are resolved and their headers
 /// read. Diagnostics come in file order.
@@ -26,9 +26,21 @@ pub fn check(file: &SurgeryFile, donors: bool) -> Vec<Diagnostic> {
 /// run reports both.
 #[must_use]
 pub fn refuse(file: &SurgeryFile, base: &[ReadError]) -> Refusal {
-    let mut diagnostics: Vec<Diagnostic> = base.iter().map(donor::base_refusal).collect();
+    let mut diagnostics = base_refusals(base);
     diagnostics.extend(check(file, true));
     Refusal { diagnostics }
+}
+
+/// What to say of a base that cannot be read.
+#[must_use]
+pub fn base_refusals(errors: &[ReadError]) -> Vec<Diagnostic> {
+    errors.iter().map(donor::base_refusal).collect()
+}
+
+/// The help for a pattern that matches no key of an index: where it stops matching, what stands there, what is near.
+#[must_use]
+pub fn no_match_help(index: &TensorIndex, pattern: &str) -> String {
+    near::help(&near::Vocabulary::new(index), pattern)
 }
 
 /// Reports donors that no key can match, whatever the base: both sides of `add` and `interpolate` have one name.
@@ -54,4 +66,18 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
             }
         }
     }
+}
+
+/// Checks a file against a base as far as that goes without donors: an operation that takes from a donor only needs
+/// keys that its pattern matches.
+#[must_use]
+pub fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagnostic> {
+    let mut diagnostics = file.diagnostics.clone();
+    diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
+    let scopes = scope::gather(&file.operations, base.weights.index.entries());
+    for draft in super::draft_all(file, base, &scopes, &Donors::default()) {
+        diagnostics.extend(draft.diagnostics);
+    }
+    super::sort(&mut diagnostics);
+    diagnostics
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use super::fold::{fold, runs};
 use super::{Action, Edit, Plan, Region, Step};
@@ -28,7 +29,7 @@ pub fn explain(plan: &Plan, file: &SurgeryFile, look: Look, all: bool) -> String
         };
         out.push('\n');
         out.push_str(&title(file, step, operation, look));
-        out.push_str(&rows(&edits(plan, step, look, all), BODY, look));
+        out.push_str(&rows(&edits(plan, step, look, all), BODY, if all { look.for_lists() } else { look }));
         if step.skipped > 0 {
             let text = format!("{} of {} matched keys are left alone", step.skipped, step.matched);
             for line in wrap(&text, look.width.saturating_sub(BODY)) {
@@ -285,7 +286,9 @@ fn region(action: &Action, look: Look) -> String {
         1 => range.start.to_string(),
         _ => format!("{}{}{}", range.start, look.either("–", "-"), range.end - 1),
     });
-    format!("{} {}", if *axis == 0 { "rows" } else { "columns" }, numbers.collect::<Vec<_>>().join(", "))
+    let axis = if *axis == 0 { "row" } else { "column" };
+    let plural = if ranges.iter().map(Range::len).sum::<usize>() == 1 { "" } else { "s" };
+    format!("{axis}{plural} {}", numbers.collect::<Vec<_>>().join(", "))
 }
 
 /// One diagnostic in a line: the full one, with its place and help, is the renderer's.
@@ -346,11 +349,12 @@ fn summary(plan: &Plan, look: Look) -> String {
     let mut pieces =
         vec![format!("{} of {} change", summary.tensors_edited, counted(stored(plan), "tensor"))];
     if summary.tensors_edited > 0 {
-        let donors = match summary.donor_bytes {
-            0 => String::new(),
-            donors => format!(" + {} from donors", bytes(donors)),
-        };
-        pieces.push(format!("reads {}{donors}", bytes(summary.base_bytes)));
+        pieces.push(match (summary.base_bytes, summary.donor_bytes) {
+            (0, 0) => "reads nothing".to_owned(),
+            (base, 0) => format!("reads {}", bytes(base)),
+            (0, donors) => format!("reads {} from donors", bytes(donors)),
+            (base, donors) => format!("reads {} + {} from donors", bytes(base), bytes(donors)),
+        });
         pieces.push(format!("at most {} extra at a time", bytes(summary.peak_extra_bytes)));
     }
     let dot = look.either(" · ", ", ");

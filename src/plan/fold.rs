@@ -7,18 +7,20 @@ use crate::diagnostic::Look;
 
 /// Names with something equal to say of each, folded: every hole of the name takes every number of its set.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Folded<T> {
+pub(super) struct Folded<T> {
     /// The text around the holes: one piece more than there are holes.
     pieces: Vec<String>,
     /// For each hole, its numbers, ascending.
     holes: Vec<Vec<u64>>,
     /// What is said of each of the names.
-    pub detail: T,
+    pub(super) detail: T,
 }
 
 /// Folds names by the dotted components that are numbers. Names with different details are never folded together, and a
 /// fold stands for exactly the names that went into it. In order of first appearance; names must be distinct.
-pub fn fold<'n, T: Clone + Eq + Hash>(names: impl IntoIterator<Item = (&'n str, T)>) -> Vec<Folded<T>> {
+pub(super) fn fold<'n, T: Clone + Eq + Hash>(
+    names: impl IntoIterator<Item = (&'n str, T)>,
+) -> Vec<Folded<T>> {
     let mut places = HashMap::new();
     let mut groups = Vec::new();
     for (name, detail) in names {
@@ -42,13 +44,13 @@ pub fn fold<'n, T: Clone + Eq + Hash>(names: impl IntoIterator<Item = (&'n str, 
 impl<T> Folded<T> {
     /// How many names it stands for.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.holes.iter().map(Vec::len).product()
     }
 
     /// The name, with each set of more than one number in braces.
     #[must_use]
-    pub fn name(&self, look: Look) -> String {
+    pub(super) fn name(&self, look: Look) -> String {
         let mut name = String::new();
         for (at, piece) in self.pieces.iter().enumerate() {
             if let Some(numbers) = at.checked_sub(1).and_then(|hole| self.holes.get(hole)) {
@@ -63,7 +65,7 @@ impl<T> Folded<T> {
 
 /// Ascending numbers with runs of three and more drawn together: `0–3,7`. Beyond eight runs the middle is left out.
 #[must_use]
-pub fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
+pub(super) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
     const MOST: usize = 8;
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for &number in numbers {

@@ -23,7 +23,7 @@ mod scale;
 mod scope;
 mod tie;
 
-pub use check::{check, refuse};
+pub use check::{base_refusals, check, check_without_donors, no_match_help, refuse};
 pub use donor::Donor;
 pub use program::Program;
 

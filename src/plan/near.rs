@@ -95,7 +95,8 @@ fn keys(n: usize) -> String {
     say::count(n, "key")
 }
 
-fn help(vocabulary: &Vocabulary<'_>, pattern: &str) -> String {
+/// Where a pattern dies and what it may have meant.
+pub(super) fn help(vocabulary: &Vocabulary<'_>, pattern: &str) -> String {
     if vocabulary.index.entries().is_empty() {
         return "the checkpoint has no tensor at all".into();
     }

@@ -1,7 +1,15 @@
 //! Everything that is seen from outside: one binary, one module a topic.
 
+mod accepted;
+mod ci;
+mod cli_about;
+mod cli_check;
+mod cli_plan;
 mod conformance;
+mod docs;
 #[cfg(feature = "mlx")]
 mod families;
 mod layering;
+mod program;
 mod sparse;
+mod stage;

@@ -1,0 +1,43 @@
+//! What the program says of itself: the schema of its files, completions, manual pages.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use miette::IntoDiagnostic as _;
+
+use super::{Outcome, WRONG_COMMAND_LINE, output};
+use crate::cli::Cli;
+use crate::surgery;
+
+/// `mlxcel surgery schema`.
+pub(super) fn schema() -> Outcome {
+    output::stdout(&format!("{:#}\n", surgery::schema()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `mlxcel completions`.
+pub(super) fn completions(shell: clap_complete::Shell) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "mlxcel", &mut script);
+    output::stdout(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `mlxcel man`.
+pub(super) fn man(names: &[String]) -> Outcome {
+    let mut command = Cli::command();
+    command.build();
+    for name in names {
+        let Some(found) = command.find_subcommand(name).cloned() else {
+            output::stderr(&format!("error: `{}` is no command of mlxcel\n", names.join(" ")));
+            return Ok(ExitCode::from(WRONG_COMMAND_LINE));
+        };
+        command = found;
+    }
+    // A page of a subcommand is named as git names its own: `mlxcel-surgery-plan`.
+    let title = command.get_display_name().unwrap_or("mlxcel").to_owned();
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).title(title).render(&mut page).into_diagnostic()?;
+    output::stdout(&String::from_utf8_lossy(&page))?;
+    Ok(ExitCode::SUCCESS)
+}

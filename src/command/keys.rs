@@ -1,0 +1,128 @@
+//! `mlxcel surgery keys`: what a pattern would see.
+
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+
+use super::{Outcome, output};
+use crate::checkpoint::{AffineFormat, Checkpoint, Key, Origin, Packing, Role, TensorInfo, packing};
+use crate::cli::{KeysArgs, PlanFormat};
+use crate::diagnostic::{Code, Diagnostic, Source, render, rows};
+use crate::plan::{self, json::FORMAT_VERSION};
+use crate::surgery::Pattern;
+
+pub(super) fn run(args: &KeysArgs) -> Outcome {
+    let pattern = match args.pattern.as_deref().map(|text| (text, Pattern::parse(text))) {
+        Some((text, Err(error))) => {
+            let diagnostic = Diagnostic::new(Code::BadGlob, error.message).label(error.span, "");
+            return refuse(&[Diagnostic { help: error.help, ..diagnostic }], Some(text));
+        }
+        Some((_, Ok(pattern))) => Some(pattern),
+        None => None,
+    };
+    let base = match Checkpoint::open(&args.model) {
+        Ok(base) => base,
+        Err(errors) => return refuse(&plan::base_refusals(&errors), None),
+    };
+    let keys: Vec<Line<'_>> = (base.weights.index.entries().iter().enumerate())
+        .filter(|(_, (key, _))| pattern.as_ref().is_none_or(|pattern| pattern.matches(key.as_str())))
+        .map(|(position, (key, info))| Line::new(&base, position, key, info))
+        .collect();
+    if let Some(pattern) = pattern.filter(|_| keys.is_empty()) {
+        let text = pattern.as_str();
+        let diagnostic = Diagnostic::new(Code::NoMatch, format!("`{text}` matches no tensor"))
+            .label(0..text.len(), "")
+            .help(plan::no_match_help(&base.weights.index, text));
+        return refuse(&[diagnostic], Some(text));
+    }
+    match args.format {
+        PlanFormat::Text => {
+            let table: Vec<_> = keys.iter().map(|line| (line.key.to_string(), line.text())).collect();
+            output::stdout(&rows(&table, 0, output::look().for_lists()))?;
+        }
+        PlanFormat::Json => {
+            let keys: Vec<Value> = keys.iter().map(Line::json).collect();
+            output::stdout(&format!("{:#}\n", json!({ "format_version": FORMAT_VERSION, "keys": keys })))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The diagnostics on standard error; those with a place have it in the pattern, which stands in for a file.
+fn refuse(diagnostics: &[Diagnostic], pattern: Option<&str>) -> Outcome {
+    let source = pattern.map(|text| Source { path: "PATTERN".into(), text: text.into() });
+    output::stderr(&render(diagnostics, source.as_ref(), output::stderr_look()));
+    Ok(ExitCode::FAILURE)
+}
+
+/// One key and what is known of it.
+struct Line<'b> {
+    key: &'b Key,
+    info: &'b TensorInfo,
+    role: Option<&'static str>,
+    affine: Option<AffineFormat>,
+}
+
+impl<'b> Line<'b> {
+    fn new(base: &Checkpoint, position: usize, key: &'b Key, info: &'b TensorInfo) -> Self {
+        let affine = match packing(&base.weights.index, &base.config, position) {
+            Packing::Affine(set) => set.format,
+            _ => None,
+        };
+        Self { key, info, role: role(Role::of(key)), affine }
+    }
+
+    fn text(&self) -> String {
+        let Self { info, role, affine, .. } = self;
+        let mut text = format!("{} {:?}", info.dtype.to_string().to_lowercase(), info.shape);
+        if let Some(AffineFormat { bits, group_size }) = affine {
+            text += &format!("  {bits} bits, groups of {group_size}");
+        }
+        if let Some(role) = role {
+            text += &format!("  {role}");
+        }
+        if let Origin::Tied(to) = &info.origin {
+            text += &format!("  tied to {to}");
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let Self { key, info, role, affine } = self;
+        let mut object = Map::new();
+        object.insert("key".to_owned(), key.as_str().into());
+        object.insert("dtype".to_owned(), info.dtype.to_string().into());
+        object.insert("shape".to_owned(), json!(info.shape));
+        if let Some(role) = role {
+            object.insert("role".to_owned(), json!(role));
+        }
+        if let Some(AffineFormat { bits, group_size }) = affine {
+            object.insert("affine".to_owned(), json!({ "bits": bits, "group_size": group_size }));
+        }
+        if let Origin::Tied(to) = &info.origin {
+            object.insert("tied_to".to_owned(), to.as_str().into());
+        }
+        object.into()
+    }
+}
+
+/// A role by the name most families give it; `None` for a tensor that plays none.
+fn role(role: Role) -> Option<&'static str> {
+    Some(match role {
+        Role::Query => "q_proj",
+        Role::KeyProjection => "k_proj",
+        Role::Value => "v_proj",
+        Role::FusedQkv => "qkv_proj",
+        Role::Output => "o_proj",
+        Role::QueryNorm => "qk_norm",
+        Role::Gate => "gate_proj",
+        Role::Up => "up_proj",
+        Role::FusedGateUp => "gate_up_proj",
+        Role::Down => "down_proj",
+        Role::Norm => "norm",
+        Role::Embedding => "embedding",
+        Role::Head => "head",
+        Role::Router => "router",
+        Role::Other => return None,
+    })
+}

@@ -1,0 +1,34 @@
+//! `mlxcel surgery plan`.
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::report::Answer;
+use super::{Outcome, output};
+use crate::cli::{PlanArgs, PlanFormat};
+use crate::diagnostic::{Severity, render};
+use crate::plan::explain::explain;
+use crate::surgery::SurgeryFile;
+
+pub(super) fn run(args: &PlanArgs) -> Outcome {
+    let file = SurgeryFile::read(&args.file);
+    let answer = Answer::planned(&file, &args.model);
+    match args.format {
+        PlanFormat::Json => {
+            output::stdout(&format!("{:#}\n", Value::from(answer.json(&file, Some(&args.model)))))?;
+        }
+        PlanFormat::Text => {
+            let mut diagnostics = answer.diagnostics().to_vec();
+            if answer.plan.is_some() {
+                // The plan shows advice under its operation, in a line, and that is enough for advice.
+                diagnostics.retain(|one| one.severity() > Severity::Advice);
+            }
+            output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));
+            if let Some(plan) = &answer.plan {
+                output::stdout(&explain(plan, &file, output::look(), args.all))?;
+            }
+        }
+    }
+    Ok(ExitCode::from(u8::from(answer.fails(args.deny))))
+}

@@ -1,0 +1,129 @@
+//! `keys`, `explain`, `schema`, completions and manual pages.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::program::mlxcel;
+use crate::stage::Stage;
+
+const NONE: &str = "version: 1\noperations: []\n";
+
+#[test]
+fn keys_are_listed_a_line_each_with_what_is_known_of_them() {
+    let stage = Stage::new("llama-3.2-1b-4bit", NONE);
+    let run = mlxcel(stage.dir(), "surgery keys --model model lm_head.*");
+    assert_eq!(
+        run.stdout,
+        "lm_head.biases    bf16 [128256, 32]  4 bits, groups of 64  head  tied to model.embed_tokens.biases\n\
+         lm_head.scales    bf16 [128256, 32]  4 bits, groups of 64  head  tied to model.embed_tokens.scales\n\
+         lm_head.weight    u32 [128256, 256]  4 bits, groups of 64  head  tied to model.embed_tokens.weight\n"
+    );
+    let all = mlxcel(stage.dir(), "surgery keys --model model");
+    assert_eq!((all.code, all.stdout.lines().count()), (0, 375));
+}
+
+#[test]
+fn keys_as_json_have_optional_fields_only_where_they_apply() {
+    let stage = Stage::new("llama-3.2-1b-4bit", NONE);
+    let run = mlxcel(
+        stage.dir(),
+        "surgery keys --model model --format json {lm_head.weight,model.norm.weight,*.0.self_attn.q_proj.scales}",
+    );
+    assert_eq!(
+        run.json(),
+        json!({ "format_version": "1.0", "keys": [
+            {
+                "key": "lm_head.weight",
+                "dtype": "U32",
+                "shape": [128_256, 256],
+                "role": "head",
+                "affine": { "bits": 4, "group_size": 64 },
+                "tied_to": "model.embed_tokens.weight",
+            },
+            {
+                "key": "model.layers.0.self_attn.q_proj.scales",
+                "dtype": "BF16",
+                "shape": [2048, 32],
+                "role": "q_proj",
+                "affine": { "bits": 4, "group_size": 64 },
+            },
+            { "key": "model.norm.weight", "dtype": "BF16", "shape": [2048], "role": "norm" },
+        ] })
+    );
+}
+
+#[test]
+fn a_pattern_without_keys_and_a_wrong_pattern_are_mistakes() {
+    let stage = Stage::new("llama-3.2-1b", NONE);
+    for (pattern, mentions) in [
+        ("model.layers.*.attn.o_proj.weight", ["surgery::no_match", "self_attn"]),
+        ("model.layers.[0-", ["surgery::bad_glob", "model.layers.[0-"]),
+    ] {
+        let run = mlxcel(stage.dir(), &format!("surgery keys --model model {pattern}"));
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{pattern}");
+        assert!(mentions.iter().all(|text| run.stderr.contains(text)), "{pattern}: {}", run.stderr);
+    }
+    let run = mlxcel(stage.dir(), "surgery keys --model nowhere");
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("surgery::model_unreadable"), "{}", run.stderr);
+}
+
+#[test]
+fn a_code_is_explained_with_and_without_its_prefix() {
+    let page = mlxcel(Path::new("."), "surgery explain no_match");
+    assert_eq!(page.code, 0);
+    assert!(page.stdout.starts_with("# surgery::no_match\n"), "{}", page.stdout);
+    assert_eq!(mlxcel(Path::new("."), "surgery explain surgery::no_match"), page);
+}
+
+#[test]
+fn an_unknown_code_gets_the_nearest_as_a_hint() {
+    let run = mlxcel(Path::new("."), "surgery explain no_mach");
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("did you mean `no_match`?"), "{}", run.stderr);
+}
+
+#[test]
+fn all_codes_are_listed_by_severity() {
+    let run = mlxcel(Path::new("."), "surgery explain --all");
+    assert_eq!(run, mlxcel(Path::new("."), "surgery explain"));
+    let place = |text: &str| run.stdout.find(text).unwrap_or_else(|| panic!("{text}: {}", run.stdout));
+    assert!(place("errors\n") < place("  syntax ") && place("  syntax ") < place("warnings\n"));
+    assert!(
+        place("warnings\n") < place("  tied_embedding ") && place("  tied_embedding ") < place("advice\n")
+    );
+    assert_eq!(run.stdout.lines().filter(|line| line.starts_with("  ")).count(), mlxcel::Code::ALL.len());
+}
+
+#[test]
+fn the_schema_is_a_json_schema() {
+    let schema = mlxcel(Path::new("."), "surgery schema").json();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+}
+
+#[test]
+fn completions_and_manual_pages_come_from_the_command_line_itself() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = mlxcel(Path::new("."), &format!("completions {shell}"));
+        assert_eq!(run.code, 0);
+        assert!(run.stdout.contains("surgery") && run.stdout.contains("no-donors"), "{shell}");
+    }
+    assert!(mlxcel(Path::new("."), "man").stdout.contains(".TH mlxcel 1"));
+    let page = mlxcel(Path::new("."), "man surgery check");
+    assert!(
+        page.stdout.contains(".TH mlxcel-surgery-check 1") && page.stdout.contains("no\\-donors"),
+        "{}",
+        page.stdout
+    );
+}
+
+#[cfg(not(feature = "mlx"))]
+#[test]
+fn without_mlx_generate_and_score_answer_with_one_diagnostic() {
+    for arguments in ["generate --model m --prompt x", "score --model m --tokens 1"] {
+        let run = mlxcel(Path::new("."), arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{arguments}");
+        assert!(run.stderr.contains("needs MLX"), "{arguments}: {}", run.stderr);
+    }
+}

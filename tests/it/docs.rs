@@ -1,0 +1,97 @@
+//! Every YAML block of README.md and docs/ is planned.
+//!
+//! A comment before the block says on what: `<!-- on qwen3-4b -->`, a name in `fixtures/headers` or a directory of the
+//! repository. Below it may stand `refused CODE`, and `donor PATH` with that donor's header lines; other donors have the
+//! base's tensors. YAML of other programs has the comment `<!-- other yaml -->`. A block that begins with an operation stands for a file of that operation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::program::mlxcel;
+use crate::sparse;
+use crate::stage::Directives;
+
+#[test]
+fn every_yaml_block_of_the_documentation_plans_as_it_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages: Vec<PathBuf> = vec![root.join("README.md")];
+    let docs = fs::read_dir(root.join("docs")).expect("there are docs");
+    pages.extend(
+        docs.map(|entry| entry.expect("a page").path())
+            .filter(|path| path.extension().is_some_and(|e| e == "md")),
+    );
+    let mut planned = 0;
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a page can be read");
+        for block in blocks(&text) {
+            let place = format!("{}:{}", page.display(), block.line);
+            check(root, &place, &block);
+            planned += 1;
+        }
+    }
+    assert!(planned > 10, "only {planned} blocks were found");
+}
+
+/// A fenced block and the comment before it.
+struct Block {
+    line: usize,
+    comment: String,
+    yaml: String,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let (mut blocks, mut comment) = (Vec::new(), String::new());
+    let mut lines = page.lines().enumerate();
+    while let Some((at, line)) = lines.next() {
+        if let Some(first) = line.strip_prefix("<!--") {
+            comment = first.to_owned();
+            while !comment.contains("-->") {
+                let (_, next) = lines.next().expect("a comment is closed");
+                comment += &format!("\n{next}");
+            }
+            comment.truncate(comment.find("-->").unwrap_or(comment.len()));
+        } else if let Some(fence) = line.trim_start().strip_suffix("```yaml") {
+            assert!(fence.is_empty(), "a fence stands alone in its line: {line}");
+            let yaml = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
+            let yaml = yaml.map(|line| format!("{line}\n")).collect();
+            blocks.push(Block { line: at + 1, comment: std::mem::take(&mut comment), yaml });
+        } else if !line.trim().is_empty() {
+            comment.clear();
+        }
+    }
+    blocks
+}
+
+#[track_caller]
+fn check(root: &Path, place: &str, block: &Block) {
+    if block.comment.trim() == "other yaml" {
+        serde_saphyr::from_str::<serde_json::Value>(&block.yaml)
+            .unwrap_or_else(|error| panic!("{place}: {error}"));
+        return;
+    }
+    let directives = Directives::parse(block.comment.lines());
+    let on = directives.on.as_deref().unwrap_or_else(|| panic!("{place}: `<!-- on MODEL -->` is missing"));
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    let real = root.join(on);
+    let model = if real.is_dir() {
+        // Donors are then named from the root of the repository.
+        std::os::unix::fs::symlink(root.join("fixtures"), stage.path().join("fixtures")).expect("a link");
+        real
+    } else {
+        let dir = stage.path().join("model");
+        sparse::checkpoint(on, &dir);
+        dir
+    };
+    let head = if block.yaml.starts_with("- op:") { "version: 1\noperations:\n" } else { "" };
+    let yaml = format!("{head}{}", block.yaml);
+    fs::write(stage.path().join("surgery.yaml"), &yaml).expect("a file can be written");
+    directives.make_donors(&yaml, on, stage.path());
+    let run = mlxcel(stage.path(), &format!("surgery plan surgery.yaml --model {}", model.display()));
+    match &directives.refused {
+        None => assert_eq!(run.code, 0, "{place}: {}", run.stderr),
+        Some(code) => {
+            assert_eq!(run.code, 1, "{place}: {}", run.stdout);
+            assert!(run.stderr.contains(&format!("surgery::{code}")), "{place}: {}", run.stderr);
+        }
+    }
+}
