@@ -88,6 +88,7 @@ codes! {
         NotFiniteResult = "not_finite_result": "finite inputs gave a result that is not finite",
         DonorChanged = "donor_changed": "a file changed between planning and executing",
         OutputExists = "output_exists": "the output directory exists already",
+        OutputUnwritable = "output_unwritable": "the export cannot be written",
         UnsupportedModel = "unsupported_model": "no model family answers to this `model_type`",
         TensorMissing = "tensor_missing": "the model needs a tensor that the checkpoint lacks",
         TensorLeftOver = "tensor_left_over": "the checkpoint has a tensor that the model does not use",

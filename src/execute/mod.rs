@@ -11,6 +11,7 @@
 
 mod blend;
 mod error;
+mod export;
 mod float;
 mod job;
 mod recipe;
@@ -20,6 +21,7 @@ mod tally;
 mod tile;
 
 pub use error::ExecuteError;
+pub use export::{ExportError, export};
 pub use report::{OperationReport, Report};
 
 use std::fmt;
@@ -40,6 +42,7 @@ const WINDOW: usize = 4 * LANES * TILE;
 pub struct Executor<'p> {
     plan: &'p Plan,
     lanes: Vec<Buffers>,
+    windows: [Vec<u8>; 2],
     /// Figures and digest, if somebody asks.
     ledger: Option<(Ledger, Sha256)>,
 }
@@ -60,7 +63,12 @@ impl<'p> Executor<'p> {
     /// [`ExecuteError::Changed`].
     pub fn without_report(plan: &'p Plan) -> Result<Self, ExecuteError> {
         check_unchanged(plan)?;
-        Ok(Self { plan, lanes: (0..LANES).map(|_| Buffers::new()).collect(), ledger: None })
+        Ok(Self {
+            plan,
+            lanes: (0..LANES).map(|_| Buffers::new()).collect(),
+            windows: Default::default(),
+            ledger: None,
+        })
     }
 
     /// Runs one program. `out` is exactly as long as the tensor ([`Program::result_bytes`]) and holds its bytes
@@ -89,10 +97,36 @@ impl<'p> Executor<'p> {
         } else {
             outcome = job.fill(0, out, &mut self.lanes, false)?;
         }
-        match outcome.overflow {
-            Some((count, first)) => Err(ExecuteError::NotFinite { key: program.key.clone(), count, first }),
-            None => Ok(()),
+        check_finite(program, &outcome)
+    }
+
+    /// Runs one program and hands its result on piece by piece, while the next piece is computed: two windows in
+    /// memory, however large the tensor is.
+    pub(crate) fn stream<E: From<ExecuteError> + Send>(
+        &mut self,
+        program: &Program,
+        sink: &mut (dyn FnMut(&[u8]) -> Result<(), E> + Send),
+    ) -> Result<(), E> {
+        let job = Job::new(self.plan, program, &mut self.lanes)?;
+        let (width, elements) = (job.recipe.width(), job.recipe.elements());
+        let mut outcome = Outcome::new(job.recipe.steps.len());
+        let [current, done] = &mut self.windows;
+        let count = self.ledger.is_some();
+        done.clear();
+        for first in (0..elements).step_by(WINDOW) {
+            current.resize(WINDOW.min(elements - first) * width, 0);
+            let fill = || job.fill(first, current, &mut self.lanes, count);
+            let digest = self.ledger.as_mut().map(|(_, digest)| digest);
+            let (next, passed_on) = rayon::join(fill, || pass_on(done, digest, sink));
+            passed_on?;
+            outcome.add(&next?);
+            std::mem::swap(current, done);
         }
+        pass_on(done, self.ledger.as_mut().map(|(_, digest)| digest), sink)?;
+        if let Some((ledger, _)) = &mut self.ledger {
+            ledger.enter(program, &job, &outcome);
+        }
+        Ok(check_finite(program, &outcome)?)
     }
 
     /// Checks again that base and donors are the files that were planned with, and sums up.
@@ -116,6 +150,26 @@ impl<'p> Executor<'p> {
 impl fmt::Debug for Executor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Executor").field("plan", &self.plan.digest()).finish_non_exhaustive()
+    }
+}
+
+/// Hashes finished bytes and hands them on, one beside the other.
+fn pass_on<E: Send>(
+    done: &[u8],
+    digest: Option<&mut Sha256>,
+    sink: &mut (dyn FnMut(&[u8]) -> Result<(), E> + Send),
+) -> Result<(), E> {
+    if done.is_empty() {
+        return Ok(());
+    }
+    let hash = || digest.map(|digest| digest.update(done));
+    rayon::join(hash, || sink(done)).1
+}
+
+fn check_finite(program: &Program, outcome: &Outcome) -> Result<(), ExecuteError> {
+    match outcome.overflow {
+        Some((count, first)) => Err(ExecuteError::NotFinite { key: program.key.clone(), count, first }),
+        None => Ok(()),
     }
 }
 

@@ -1,0 +1,198 @@
+//! Streams an edited checkpoint to a new directory: the same shards with the same tensors in the same order, and the
+//! other files beside them.
+//!
+//! Everything is written into a directory beside the new one, which gets its name when all of it is there. Whatever
+//! happens before, that directory goes away again.
+
+mod error;
+mod head;
+mod header;
+mod sidecar;
+
+pub use error::ExportError;
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Executor, Report};
+use crate::checkpoint::Shard;
+use crate::plan::{Plan, Program};
+use head::Head;
+use header::Layout;
+
+/// Bytes that are copied at a time where nothing is edited.
+const CHUNK: usize = 4 << 20;
+
+/// Carries a plan out and writes the result to `output`, which must not exist.
+///
+/// `progress` hears how many bytes are written and how many there will be; when `stop` becomes true, the export ends
+/// soon and leaves nothing behind.
+///
+/// # Errors
+/// Whatever prevents the whole export; nothing is left at `output` or beside it.
+pub fn export(
+    plan: &Plan,
+    output: &Path,
+    progress: &mut (dyn FnMut(u64, u64) + Send),
+    stop: &AtomicBool,
+) -> Result<Report, ExportError> {
+    if output.symlink_metadata().is_ok() {
+        return Err(ExportError::Exists { path: output.to_owned() });
+    }
+    let mut executor = Executor::new(plan)?;
+    let head = Head::of_broken_tie(plan);
+    let layouts = Layout::of_shards(plan, head.as_ref())?;
+    let total = layouts.iter().map(Layout::file_len).sum();
+    let parent = match output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    check_space(parent, total)?;
+    let folder = temporary_folder(parent, output)?;
+    let mut writer = Writer { folder: folder.path(), progress, stop, written: 0, total };
+    for layout in &layouts {
+        writer.shard(layout)?;
+    }
+    for program in plan.programs() {
+        let place = header::place(plan, program, &layouts, head.as_ref());
+        writer.edited(&mut executor, program, &layouts, place)?;
+    }
+    if let Some(head) = &head {
+        writer.unedited_head(plan, head, &layouts)?;
+    }
+    let report = executor.finish()?;
+    sidecar::write(plan, folder.path(), &report, head.as_ref())?;
+    rename(folder, output)?;
+    Ok(report)
+}
+
+/// A directory beside `output` that is removed when it is dropped.
+fn temporary_folder(parent: &Path, output: &Path) -> Result<tempfile::TempDir, ExportError> {
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".{name}.");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".partial");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    builder.tempdir_in(parent).map_err(ExportError::write(parent))
+}
+
+/// Gives the finished directory its name.
+fn rename(folder: tempfile::TempDir, output: &Path) -> Result<(), ExportError> {
+    if output.symlink_metadata().is_ok() {
+        return Err(ExportError::Exists { path: output.to_owned() });
+    }
+    fs::rename(folder.path(), output).map_err(ExportError::write(output))?;
+    // It no longer stands where it would be removed from.
+    let _ = folder.keep();
+    Ok(())
+}
+
+/// Refuses to begin what will not fit.
+#[cfg(unix)]
+fn check_space(parent: &Path, needed: u64) -> Result<(), ExportError> {
+    let system = rustix::fs::statvfs(parent).map_err(|error| ExportError::write(parent)(error.into()))?;
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    if free < needed { Err(ExportError::Space { path: parent.to_owned(), needed, free }) } else { Ok(()) }
+}
+
+/// Where the system does not say what is free, a full disk is noticed when it is full.
+#[cfg(not(unix))]
+fn check_space(_parent: &Path, _needed: u64) -> Result<(), ExportError> {
+    Ok(())
+}
+
+struct Writer<'w> {
+    folder: &'w Path,
+    progress: &'w mut (dyn FnMut(u64, u64) + Send),
+    stop: &'w AtomicBool,
+    written: u64,
+    total: u64,
+}
+
+impl Writer<'_> {
+    /// Writes a shard's header and all bytes that no program makes.
+    fn shard(&mut self, layout: &Layout<'_>) -> Result<(), ExportError> {
+        let path = self.path(layout.shard);
+        let mut file = File::create_new(&path).map_err(ExportError::write(&path))?;
+        self.write(&mut file, &path, &layout.header)?;
+        // What is not written below is made by programs, in the order of keys.
+        file.set_len(layout.file_len()).map_err(ExportError::write(&path))?;
+        for range in &layout.untouched {
+            self.seek(&mut file, &path, layout.place(range.start))?;
+            self.copy(layout.shard, range.clone(), &mut file, &path)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a program and writes its result to its place.
+    fn edited(
+        &mut self,
+        executor: &mut Executor<'_>,
+        program: &Program,
+        layouts: &[Layout<'_>],
+        (shard, offset): (usize, u64),
+    ) -> Result<(), ExportError> {
+        let path = self.path(layouts[shard].shard);
+        let mut file = open(&path)?;
+        self.seek(&mut file, &path, offset)?;
+        executor.stream(program, &mut |bytes: &[u8]| self.write(&mut file, &path, bytes))
+    }
+
+    /// Writes the members of a broken tie's head that no program makes: they are the embedding's as it was.
+    fn unedited_head(&mut self, plan: &Plan, head: &Head, layouts: &[Layout<'_>]) -> Result<(), ExportError> {
+        let path = self.path(layouts[head.shard].shard);
+        let mut file = open(&path)?;
+        for (member, offset) in head.members.iter().zip(layouts[head.shard].head_places()) {
+            if !member.edited {
+                self.seek(&mut file, &path, offset)?;
+                self.copy(&plan.base().weights.shards[member.source], member.range.clone(), &mut file, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(
+        &mut self,
+        shard: &Shard,
+        range: Range<u64>,
+        file: &mut File,
+        path: &Path,
+    ) -> Result<(), ExportError> {
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(range.end - range.start).unwrap_or(CHUNK))];
+        let mut at = range.start;
+        while at < range.end {
+            let n = buffer.len().min(usize::try_from(range.end - at).unwrap_or(CHUNK));
+            shard.read_at(&mut buffer[..n], at).map_err(|source| ExportError::copy(shard, source))?;
+            self.write(file, path, &buffer[..n])?;
+            at += n as u64;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, file: &mut File, path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(ExportError::Interrupted);
+        }
+        file.write_all(bytes).map_err(ExportError::write(path))?;
+        self.written += bytes.len() as u64;
+        (self.progress)(self.written, self.total);
+        Ok(())
+    }
+
+    fn seek(&self, file: &mut File, path: &Path, offset: u64) -> Result<(), ExportError> {
+        file.seek(SeekFrom::Start(offset)).map(drop).map_err(ExportError::write(path))
+    }
+
+    /// Where a shard is written: under the name it is read by.
+    fn path(&self, shard: &Shard) -> PathBuf {
+        self.folder.join(shard.path.file_name().unwrap_or_default())
+    }
+}
+
+fn open(path: &Path) -> Result<File, ExportError> {
+    File::options().write(true).open(path).map_err(ExportError::write(path))
+}
