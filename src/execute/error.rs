@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::checkpoint::Key;
+use crate::checkpoint::{Key, Shard};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// Why a plan could not be carried out.
@@ -38,6 +38,17 @@ pub enum ExecuteError {
         /// The lowest index, counted over the flattened tensor.
         first: u64,
     },
+}
+
+impl ExecuteError {
+    /// Why a tensor's bytes could not be read. The header promised them, so a file that ends too early has changed.
+    pub(super) fn read(shard: &Shard, key: &Key, donor: bool, source: io::Error) -> Self {
+        let path = shard.path.clone();
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Changed { path },
+            _ => Self::Read { path, key: key.clone(), donor, source },
+        }
+    }
 }
 
 impl From<&ExecuteError> for Diagnostic {

@@ -96,7 +96,6 @@ pub(super) trait Stored {
     type Bits: Copy + Eq + Default;
     /// What it is worked on in.
     type Work: Work;
-    const DTYPE: Dtype;
     const BYTES: usize;
     /// The least magnitude that does not encode to a finite number.
     const LIMIT: Self::Work;
@@ -118,7 +117,6 @@ pub(super) enum Single {}
 impl Stored for Half {
     type Bits = u16;
     type Work = f32;
-    const DTYPE: Dtype = Dtype::F16;
     const BYTES: usize = 2;
     // Halfway between the largest f16, 65504, and the next power of two; the tie goes up.
     const LIMIT: f32 = 65520.0;
@@ -151,7 +149,6 @@ impl Stored for Half {
 impl Stored for Brain {
     type Bits = u16;
     type Work = f32;
-    const DTYPE: Dtype = Dtype::BF16;
     const BYTES: usize = 2;
     // Halfway between the largest bf16 and the next power of two; the tie goes up.
     const LIMIT: f32 = f32::from_bits(0x7f7f_8000);
@@ -189,7 +186,6 @@ impl Stored for Brain {
 impl Stored for Single {
     type Bits = u32;
     type Work = f64;
-    const DTYPE: Dtype = Dtype::F32;
     const BYTES: usize = 4;
     // Halfway between the largest f32 and the next power of two; the tie goes up.
     const LIMIT: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;

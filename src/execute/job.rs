@@ -1,7 +1,6 @@
 //! [`Job`]: a program with its files. Reads tiles by position, straight into the result or into buffers that are used
 //! again, and runs the recipe over them with rayon.
 
-use std::io;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -257,15 +256,8 @@ impl Input<'_> {
     fn read(&self, elements: &Range<usize>, buffer: &mut [u8]) -> Result<(), ExecuteError> {
         let width = self.dtype.bitsize().div_ceil(8);
         let offset = self.range.start + (elements.start * width) as u64;
-        self.shard.read_at(buffer, offset).map_err(|source| match source.kind() {
-            // The header promised these bytes, so the file has shrunk since.
-            io::ErrorKind::UnexpectedEof => ExecuteError::Changed { path: self.shard.path.clone() },
-            _ => ExecuteError::Read {
-                path: self.shard.path.clone(),
-                key: self.key.clone(),
-                donor: self.donor,
-                source,
-            },
-        })
+        self.shard
+            .read_at(buffer, offset)
+            .map_err(|source| ExecuteError::read(self.shard, &self.key, self.donor, source))
     }
 }

@@ -10,6 +10,7 @@
 //! for bit on every machine.
 
 mod blend;
+mod diff;
 mod error;
 mod export;
 mod float;
@@ -20,6 +21,7 @@ mod report;
 mod tally;
 mod tile;
 
+pub use diff::{Comparison, Figures, Verdict, diff, diff_plan};
 pub use error::ExecuteError;
 pub use export::{ExportError, export};
 pub use report::{OperationReport, Report};

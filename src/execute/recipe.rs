@@ -60,11 +60,6 @@ impl Recipe {
             || self.steps.iter().any(|step| !matches!(step, Step::Zero(_)))
     }
 
-    /// Whether the values are floats.
-    pub(super) fn is_float(&self) -> bool {
-        matches!(self.dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32)
-    }
-
     /// Bytes an element.
     pub(super) fn width(&self) -> usize {
         self.dtype.bitsize().div_ceil(8)

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::job::Job;
 use super::tally::{Outcome, Tally};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::plan::explain::bytes;
 use crate::plan::{Plan, Program};
 
 /// What was done, in figures.
@@ -201,16 +202,4 @@ impl OperationReport {
 
 fn count(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
-}
-
-/// Bytes in decimal units, as disks and downloads have them.
-fn bytes(n: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let value = n as f64;
-    match n {
-        0..1_000 => format!("{n} B"),
-        1_000..1_000_000 => format!("{:.1} kB", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
-        _ => format!("{:.2} GB", value / 1e9),
-    }
 }

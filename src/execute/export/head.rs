@@ -36,7 +36,8 @@ impl Head {
         for &target in plan.untied() {
             let (key, info) = &index.entries()[target];
             let Origin::Tied(tied_to) = &info.origin else { continue };
-            let Some(Origin::Stored { shard, range }) = index.get(tied_to.as_str()).map(|tied| &tied.origin) else {
+            let Some(Origin::Stored { shard, range }) = index.get(tied_to.as_str()).map(|tied| &tied.origin)
+            else {
                 continue;
             };
             let member = Member {

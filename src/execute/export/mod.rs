@@ -149,7 +149,12 @@ impl Writer<'_> {
         for (member, offset) in head.members.iter().zip(layouts[head.shard].head_places()) {
             if !member.edited {
                 self.seek(&mut file, &path, offset)?;
-                self.copy(&plan.base().weights.shards[member.source], member.range.clone(), &mut file, &path)?;
+                self.copy(
+                    &plan.base().weights.shards[member.source],
+                    member.range.clone(),
+                    &mut file,
+                    &path,
+                )?;
             }
         }
         Ok(())

@@ -1,0 +1,246 @@
+//! Comparing checkpoints: which tensors differ, and by how much. Streamed, so that neither has to fit in memory.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use rayon::prelude::*;
+use serde::{Serialize, Serializer};
+
+use super::float::{STRIP, decode};
+use super::{ExecuteError, Executor};
+use crate::checkpoint::{Dtype, Key, Origin, Shard, TensorInfo, Weights};
+use crate::plan::Plan;
+use crate::plan::cost::TILE;
+
+/// Bytes of each side that are compared at a time, a tile after the other.
+const WINDOW: usize = 64 * TILE;
+
+/// A tensor of either side, compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Its name.
+    #[serde(serialize_with = "as_text")]
+    pub key: Key,
+    /// Of the first side, else of the second.
+    pub shape: Vec<usize>,
+    /// What came out.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// What comparing a tensor came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Not a bit differs.
+    Equal,
+    /// The same shape, other values (or the same in another dtype).
+    Differs(Figures),
+    /// Another shape, or a dtype whose values cannot be compared.
+    Incomparable,
+    /// The second side has no such tensor.
+    OnlyFirst,
+    /// The first side has no such tensor.
+    OnlySecond,
+}
+
+/// How far two tensors are apart. Figures over values are there for dense floats (F16, BF16, F32) alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Elements.
+    pub elements: u64,
+    /// Elements whose values differ (of other dtypes: whose bytes do).
+    pub different: u64,
+    /// The largest |second − first|.
+    pub max: Option<f64>,
+    /// ‖second − first‖ / ‖first‖.
+    pub relative: Option<f64>,
+    /// first · second / (‖first‖ ‖second‖).
+    pub cosine: Option<f64>,
+}
+
+/// Compares two checkpoints, tensor by tensor in key order.
+///
+/// # Errors
+/// A file that changed or cannot be read.
+pub fn diff(first: &Weights, second: &Weights, mut each: impl FnMut(Comparison)) -> Result<(), ExecuteError> {
+    let keys: BTreeSet<&Key> =
+        [first, second].iter().flat_map(|w| w.index.entries()).map(|(key, _)| key).collect();
+    for key in keys {
+        let [a, b] = [first, second].map(|w| w.index.get(key.as_str()).map(|info| Side::new(w, key, info)));
+        let (shape, verdict) = match (&a, &b) {
+            (Some(a), Some(b)) => (a.info.shape.clone(), compare(a, b)?),
+            (Some(a), None) => (a.info.shape.clone(), Verdict::OnlyFirst),
+            (None, Some(b)) => (b.info.shape.clone(), Verdict::OnlySecond),
+            (None, None) => continue,
+        };
+        each(Comparison { key: key.clone(), shape, verdict });
+    }
+    Ok(())
+}
+
+/// Compares a plan's base with what the plan makes of it, tensor by tensor in key order.
+///
+/// # Errors
+/// What executing the plan comes to.
+pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), ExecuteError> {
+    let base = &plan.base().weights;
+    let mut executor = Executor::without_report(plan)?;
+    let mut programs = plan.programs().iter().peekable();
+    for (position, (key, info)) in base.index.entries().iter().enumerate() {
+        let mut verdict = Verdict::Equal;
+        if let Some(program) = programs.next_if(|program| program.target == position) {
+            let side = Side::new(base, key, info);
+            let mut sums = Sums::default();
+            let (mut at, mut old) = (0, Vec::new());
+            executor.stream::<ExecuteError>(program, &mut |new| {
+                old.resize(new.len(), 0);
+                side.read(at, &mut old)?;
+                sums.add(&sums_of((info.dtype, &old), (info.dtype, new)));
+                at += new.len() as u64;
+                Ok(())
+            })?;
+            verdict = sums.verdict(info);
+        } else if matches!(info.origin, Origin::Tied(_)) && !plan.untied().contains(&position) {
+            // It is the embedding, before and after.
+            continue;
+        }
+        each(Comparison { key: key.clone(), shape: info.shape.clone(), verdict });
+    }
+    executor.finish().map(drop)
+}
+
+/// A tensor in a checkpoint.
+struct Side<'w> {
+    key: &'w Key,
+    info: &'w TensorInfo,
+    shard: &'w Shard,
+    range: Range<u64>,
+}
+
+impl<'w> Side<'w> {
+    fn new(weights: &'w Weights, key: &'w Key, info: &'w TensorInfo) -> Self {
+        let (shard, range) = weights.locate(info);
+        Self { key, info, shard, range }
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<(), ExecuteError> {
+        let offset = self.range.start + at;
+        self.shard
+            .read_at(buffer, offset)
+            .map_err(|source| ExecuteError::read(self.shard, self.key, false, source))
+    }
+}
+
+fn compare(a: &Side<'_>, b: &Side<'_>) -> Result<Verdict, ExecuteError> {
+    let values = is_float(a.info.dtype) && is_float(b.info.dtype);
+    if a.info.shape != b.info.shape || a.info.dtype != b.info.dtype && !values {
+        return Ok(Verdict::Incomparable);
+    }
+    let elements: usize = a.info.shape.iter().product();
+    let (a_width, b_width) = (width(a.info.dtype), width(b.info.dtype));
+    let (mut a_bytes, mut b_bytes) = (Vec::new(), Vec::new());
+    let mut sums = Sums::default();
+    for first in (0..elements).step_by(WINDOW) {
+        let n = WINDOW.min(elements - first);
+        a_bytes.resize(n * a_width, 0);
+        b_bytes.resize(n * b_width, 0);
+        a.read((first * a_width) as u64, &mut a_bytes)?;
+        b.read((first * b_width) as u64, &mut b_bytes)?;
+        sums.add(&sums_of((a.info.dtype, &a_bytes), (b.info.dtype, &b_bytes)));
+    }
+    Ok(sums.verdict(a.info))
+}
+
+/// What figures follow from.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    different: u64,
+    max: f64,
+    change: f64,
+    a_square: f64,
+    b_square: f64,
+    dot: f64,
+    /// Whether any byte differs.
+    bytes_differ: bool,
+}
+
+/// The sums over a window, tile by tile in their order.
+fn sums_of(a: (Dtype, &[u8]), b: (Dtype, &[u8])) -> Sums {
+    let (a_width, b_width) = (width(a.0), width(b.0));
+    let tiles: Vec<Sums> = (a.1.par_chunks(TILE * a_width), b.1.par_chunks(TILE * b_width))
+        .into_par_iter()
+        .map(|(a_tile, b_tile)| {
+            let mut sums = Sums { bytes_differ: a.0 != b.0 || a_tile != b_tile, ..Sums::default() };
+            if is_float(a.0) {
+                sums.count_values((a.0, a_tile), (b.0, b_tile));
+            } else if sums.bytes_differ {
+                let pairs = a_tile.chunks(a_width).zip(b_tile.chunks(b_width));
+                sums.different = pairs.filter(|(a, b)| a != b).count() as u64;
+            }
+            sums
+        })
+        .collect();
+    let mut total = Sums::default();
+    tiles.iter().for_each(|tile| total.add(tile));
+    total
+}
+
+impl Sums {
+    fn count_values(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
+        let (mut x, mut y) = ([0f32; STRIP], [0f32; STRIP]);
+        let strips = a.1.chunks(STRIP * width(a.0)).zip(b.1.chunks(STRIP * width(b.0)));
+        for (a_strip, b_strip) in strips {
+            let n = a_strip.len() / width(a.0);
+            decode(a.0, a_strip, &mut x[..n]);
+            decode(b.0, b_strip, &mut y[..n]);
+            for (x, y) in x[..n].iter().zip(&y[..n]) {
+                let (a, b) = (f64::from(*x), f64::from(*y));
+                let change = b - a;
+                self.different += u64::from(x.to_bits() != y.to_bits());
+                self.max = if change.abs() > self.max || change.is_nan() { change.abs() } else { self.max };
+                self.change += change * change;
+                self.a_square += a * a;
+                self.b_square += b * b;
+                self.dot += a * b;
+            }
+        }
+    }
+
+    fn add(&mut self, next: &Self) {
+        self.different += next.different;
+        self.max = if next.max > self.max || next.max.is_nan() { next.max } else { self.max };
+        self.change += next.change;
+        self.a_square += next.a_square;
+        self.b_square += next.b_square;
+        self.dot += next.dot;
+        self.bytes_differ |= next.bytes_differ;
+    }
+
+    fn verdict(&self, info: &TensorInfo) -> Verdict {
+        if !self.bytes_differ {
+            return Verdict::Equal;
+        }
+        let values = is_float(info.dtype);
+        let figure = |value: f64| (values && value.is_finite()).then_some(value);
+        Verdict::Differs(Figures {
+            elements: info.shape.iter().map(|&n| n as u64).product(),
+            different: self.different,
+            max: figure(self.max),
+            relative: figure(self.change.sqrt() / self.a_square.sqrt()),
+            cosine: figure(self.dot / (self.a_square.sqrt() * self.b_square.sqrt())),
+        })
+    }
+}
+
+fn as_text<S: Serializer>(key: &Key, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(key)
+}
+
+fn is_float(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32)
+}
+
+fn width(dtype: Dtype) -> usize {
+    dtype.bitsize().div_ceil(8)
+}
