@@ -7,6 +7,7 @@ mod cli_check;
 mod cli_plan;
 mod conformance;
 mod docs;
+mod execute;
 #[cfg(feature = "mlx")]
 mod families;
 mod layering;
