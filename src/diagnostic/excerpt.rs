@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::position::Lines;
-use super::{Label, Source, Span};
+use super::{Label, Look, Source, Span};
 
 /// Columns that the drawing takes beside the text: line number, bar, spaces.
 const FRAME: usize = 12;
@@ -22,12 +22,12 @@ pub(super) struct Excerpt {
 }
 
 impl Excerpt {
-    pub(super) fn new(source: &Source, labels: &[Label], width: usize) -> Self {
+    pub(super) fn new(source: &Source, labels: &[Label], look: Look) -> Self {
         let lines = Lines::new(&source.text);
         let spans: Vec<Span> = labels.iter().map(|label| lines.clamp(&label.span)).collect();
         let primary = spans.first().map_or(0, |span| span.start);
         let position = lines.position(primary);
-        let room = width.saturating_sub(FRAME).max(NARROWEST);
+        let room = look.width.saturating_sub(FRAME).max(NARROWEST);
         let mut wanted: BTreeMap<usize, Option<Range<usize>>> = BTreeMap::new();
         for span in &spans {
             let line = lines.line_of(span.start);
@@ -45,7 +45,12 @@ impl Excerpt {
             });
         }
         let mut excerpt = Self {
-            name: format!("{}:{}:{}", source.path.display(), position.line, position.column),
+            name: format!(
+                "{}:{}:{}",
+                sanitize(&source.path.to_string_lossy()),
+                position.line,
+                position.column
+            ),
             text: String::new(),
             spans: Vec::new(),
         };
@@ -53,7 +58,8 @@ impl Excerpt {
         let last = wanted.keys().next_back().copied().unwrap_or(0).min(lines.count() - 1);
         for line in 0..=last {
             if let Some(marked) = wanted.get(&line) {
-                let cut = Cut::new(lines.text(line), marked.clone().unwrap_or(0..0), room);
+                let cut =
+                    Cut::new(lines.text(line), marked.clone().unwrap_or(0..0), room, look.either("…", "..."));
                 shown.insert(line, Cut { at: excerpt.text.len(), ..cut.clone() });
                 excerpt.text.push_str(&cut.text);
             }
@@ -85,7 +91,7 @@ struct Cut {
 
 impl Cut {
     /// At most about `room` characters of a line, with `marked` among them.
-    fn new(line: &str, marked: Range<usize>, room: usize) -> Self {
+    fn new(line: &str, marked: Range<usize>, room: usize, dots: &str) -> Self {
         if line.len() <= room || line.chars().nth(room).is_none() {
             return Self { text: sanitize(line), at: 0, from: 0, head: 0, length: line.len() };
         }
@@ -99,7 +105,7 @@ impl Cut {
         };
         let rest = line.get(from..).unwrap_or_default();
         let length = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
-        let (head, tail) = (if from > 0 { "..." } else { "" }, if length < rest.len() { "..." } else { "" });
+        let (head, tail) = (if from > 0 { dots } else { "" }, if length < rest.len() { dots } else { "" });
         let text = format!("{head}{}{tail}", sanitize(rest.get(..length).unwrap_or_default()));
         Self { text, at: 0, from, head: head.len(), length }
     }
@@ -112,10 +118,10 @@ impl Cut {
 }
 
 /// The same number of bytes, but nothing that a terminal obeys.
-fn sanitize(line: &str) -> String {
+pub(super) fn sanitize(line: &str) -> String {
     line.chars()
         .map(|sign| match (sign, sign.len_utf8()) {
-            ('\t', _) => '\t',
+            ('\t' | '\n', _) => sign,
             (sign, 1) if sign.is_control() => '?',
             (sign, 2) if sign.is_control() => '¿',
             // Marks that turn the direction of text round can hide what a line says.
@@ -132,14 +138,14 @@ mod tests {
 
     fn excerpt(text: &str, span: Span, width: usize) -> Excerpt {
         let source = Source { path: "x.yaml".into(), text: text.into() };
-        Excerpt::new(&source, &[Label { span, message: String::new() }], width)
+        Excerpt::new(&source, &[Label { span, message: String::new() }], Look { width, ..Look::PLAIN })
     }
 
     #[test]
     fn only_the_lines_around_a_label_are_kept_at_their_numbers() {
         let excerpt = excerpt("a\nb\nc\nd\ne\n", 4..5, 80);
         assert_eq!(excerpt.text, "\nb\nc\nd");
-        assert_eq!(excerpt.spans, [3..4]);
+        assert_eq!(excerpt.spans[0], 3..4);
         assert_eq!(excerpt.name, "x.yaml:3:1");
     }
 

@@ -25,9 +25,11 @@ pub fn page() -> String {
     for (severity, heading) in
         [(Severity::Error, "Errors"), (Severity::Warning, "Warnings"), (Severity::Advice, "Advice")]
     {
-        page.push_str(&format!("\n## {heading}\n"));
+        page.push_str("\n## ");
+        page.push_str(heading);
+        page.push('\n');
         for code in Code::ALL.iter().filter(|code| code.severity() == severity) {
-            page.push_str(&format!("\n### {}\n\n*{}*\n\n{}\n", code.name(), code.summary(), body(*code)));
+            page.extend(["\n### ", code.name(), "\n\n*", code.summary(), "*\n\n", body(*code), "\n"]);
         }
     }
     page

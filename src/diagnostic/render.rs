@@ -4,14 +4,14 @@
 //! control characters, with everything else left empty. So a file of one long line, or one that holds escape
 //! sequences, cannot spoil the terminal.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
     SourceSpan, SpanContents, ThemeCharacters, ThemeStyles,
 };
 
-use super::excerpt::Excerpt;
+use super::excerpt::{Excerpt, sanitize};
 use super::{Diagnostic, Look, Severity, Source};
 
 /// More than these are counted, not shown.
@@ -36,11 +36,11 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
     for diagnostic in diagnostics.iter().take(MOST) {
         let excerpt = source
             .filter(|_| !diagnostic.labels.is_empty())
-            .map(|source| Excerpt::new(source, &diagnostic.labels, look.width));
+            .map(|source| Excerpt::new(source, &diagnostic.labels, look));
         let mut text = String::new();
         // Writing to a String fails only if a label lies outside its excerpt, which an excerpt rules out.
         if handler.render_report(&mut text, &Drawn { diagnostic, excerpt }).is_err() {
-            text.clone_from(&diagnostic.message);
+            text = sanitize(&diagnostic.message);
         }
         for line in text.lines() {
             out.push_str(line.trim_end());
@@ -49,7 +49,8 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
         out.push('\n');
     }
     if let Some(more @ 1..) = diagnostics.len().checked_sub(MOST) {
-        out.push_str(&format!("… and {more} more\n\n"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "and {more} more\n");
     }
     out
 }
@@ -80,7 +81,7 @@ struct Drawn<'d> {
 
 impl fmt::Display for Drawn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.diagnostic.message)
+        f.write_str(&sanitize(&self.diagnostic.message))
     }
 }
 
@@ -100,7 +101,7 @@ impl miette::Diagnostic for Drawn<'_> {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.diagnostic.help.as_ref().map(|help| Box::new(sanitize(help)) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -111,7 +112,7 @@ impl miette::Diagnostic for Drawn<'_> {
         let excerpt = self.excerpt.as_ref()?;
         let labels = self.diagnostic.labels.iter().zip(&excerpt.spans).enumerate();
         Some(Box::new(labels.map(|(at, (label, span))| {
-            let text = (!label.message.is_empty()).then(|| label.message.clone());
+            let text = (!label.message.is_empty()).then(|| sanitize(&label.message));
             let span = (span.start, span.len());
             if at == 0 {
                 LabeledSpan::new_primary_with_span(text, span)

@@ -7,7 +7,9 @@
 //!
 //! Nothing here knows of checkpoints: patterns are parsed, not matched; donors are paths, not files.
 
+mod entry;
 mod fields;
+mod keys;
 mod lower;
 mod node;
 mod operation;
@@ -17,6 +19,9 @@ mod report;
 mod schema;
 mod suggest;
 mod syntax;
+#[cfg(test)]
+mod tests;
+mod texts;
 mod values;
 
 pub use operation::{Granularity, Kind, Method, Operation, Spanned};

@@ -8,33 +8,62 @@ use super::{
 };
 use crate::diagnostic::{Code, Diagnostic, Span};
 
+/// Mistakes beyond so many are only counted: a file with more has one cause, or was made to be a burden.
+const MOST: usize = 200;
+/// A mistake that is used through more aliases is labelled at the first of them.
+const MOST_LABELS: usize = 8;
+
 /// The mistakes found so far, and the text they are in.
 pub(super) struct Report<'t> {
     pub(super) text: &'t str,
+    /// Where lines begin, but for the first.
+    lines: Vec<usize>,
+    /// Mistakes that were only counted.
+    more: usize,
     found: Vec<Diagnostic>,
     seen: HashMap<(Code, Span, String), usize>,
 }
 
 impl<'t> Report<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new(), seen: HashMap::new() }
+        let lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+        Self { text, lines, more: 0, found: Vec::new(), seen: HashMap::new() }
+    }
+
+    /// The 1-based line that a byte is on.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.lines.partition_point(|start| *start <= offset) + 1
+    }
+
+    /// Whether mistakes are only counted from here on, so that a help is not worth its while.
+    pub(super) fn is_full(&self) -> bool {
+        self.found.len() >= MOST
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
         // An anchored value that is used twice is one mistake in two places.
         if let Some(label) = diagnostic.labels.first() {
             let place = (diagnostic.code, label.span.clone(), diagnostic.message.clone());
-            let at = *self.seen.entry(place).or_insert(self.found.len());
+            let next = self.found.len();
+            let at = if next < MOST {
+                *self.seen.entry(place).or_insert(next)
+            } else {
+                self.seen.get(&place).copied().unwrap_or(next)
+            };
             if let Some(other) = self.found.get_mut(at) {
                 for label in diagnostic.labels {
-                    if !other.labels.contains(&label) {
+                    if other.labels.len() < MOST_LABELS && !other.labels.contains(&label) {
                         other.labels.push(label);
                     }
                 }
                 return;
             }
         }
-        self.found.push(diagnostic);
+        if self.found.len() < MOST {
+            self.found.push(diagnostic);
+        } else {
+            self.more += 1;
+        }
     }
 
     /// A value of the wrong type.
@@ -45,6 +74,12 @@ impl<'t> Report<'t> {
     /// The mistakes in file order; those without a place come first.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span.start));
+        if let Some(last) = self.found.last_mut()
+            && self.more > 0
+        {
+            let help = last.help.take().map_or_else(String::new, |help| help + "; ");
+            last.help = Some(format!("{help}{} more mistakes are not shown", self.more));
+        }
         self.found
     }
 }

@@ -5,6 +5,10 @@ use std::fmt::Write;
 /// The word that was probably meant: the nearest by edit distance, if it is near, or the only one that has a part of
 /// its own near it (`head` for `attention_head`).
 pub(super) fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    // A word much longer than any of ours is none of them misspelt, and distances grow with the square of it.
+    if word.len() > 40 {
+        return None;
+    }
     let written = plain(word);
     let words: Vec<&str> = words.into_iter().collect();
     let allowed = (written.chars().count() / 3).max(1);

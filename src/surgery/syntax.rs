@@ -3,6 +3,7 @@
 
 use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
+use super::keys::shown;
 use crate::diagnostic::{Code, Diagnostic, Span};
 
 /// Fields whose values are patterns or close to them.
@@ -18,7 +19,7 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
     let mut help = None;
     let mut message = UserMessageFormatter.format_message(error).into_owned();
     if is_limit(error) {
-        message = "the YAML is too large, too deep or repeats itself too often".to_owned();
+        "the YAML is too large, too deep or repeats itself too often".clone_into(&mut message);
         help = Some("no surgery file needs so much: write the operations out, with fewer aliases".to_owned());
     } else if matches!(error, Error::MultipleDocuments { .. }) {
         help = Some("a file is one document: put all operations into one list, or split the file".to_owned());
@@ -29,12 +30,15 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
                 .to_owned(),
         );
     } else if let Some(value) = unquoted_pattern(text, span.start) {
-        help = Some(format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(value)));
+        help =
+            Some(format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(&shown(value))));
     } else if leading_tab(text, span.start) || message.starts_with("tab") {
         help = Some("YAML is indented by spaces: replace the tab".to_owned());
     } else if let Some(name) = unknown_anchor(text, error, span.start) {
-        help =
-            Some(format!("no `&{name}` stands above this place; a text that begins with `*` must be quoted"));
+        help = Some(format!(
+            "no `&{}` stands above this place; a text that begins with `*` must be quoted",
+            shown(name)
+        ));
     }
     let diagnostic = Diagnostic::new(Code::Syntax, message).label(span, "");
     match help {

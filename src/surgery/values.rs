@@ -1,15 +1,15 @@
 //! What the value of each field may be. A field has the same type in every operation, so a value can be judged even
-//! where the operation's name is wrong.
+//! where the operation's name is wrong. Numbers, ids and words are here, everything else is in [`texts`](super::texts).
 
 use std::path::{Path, PathBuf};
 
 use super::fields::Field;
+use super::keys::shown;
 use super::node::{Node, Value};
-use super::pattern::PatternError;
 use super::report::Report;
-use super::syntax::quoted;
+use super::texts::{name, path, pattern, patterns, template, text};
 use super::{Granularity, Method, Pattern, Spanned, Template, suggest};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic};
 
 const GRANULARITIES: [(&str, Granularity); 3] = [
     ("layer", Granularity::Layer),
@@ -103,7 +103,7 @@ pub(super) fn expected(field: Field) -> String {
         Field::Pattern | Field::Exclude => {
             "it is a pattern over tensor keys, such as \"model.layers.*.mlp.down_proj.weight\"".to_owned()
         }
-        Field::Factor | Field::Alpha => "it is a number".to_owned(),
+        Field::Factor | Field::Alpha => "it is a number, such as `0.5`".to_owned(),
         Field::Ratio => "it is a number from 0 (all of `source_a`) to 1 (all of `source_b`)".to_owned(),
         Field::Granularity => format!("it is one of {}", suggest::list(GRANULARITIES.map(|word| word.0))),
         Field::Method => format!("it is one of {}", suggest::list(METHODS.map(|word| word.0))),
@@ -129,136 +129,6 @@ pub(super) fn granularity_of(node: &Node) -> Option<Granularity> {
     }
 }
 
-/// A `replace` needs a capture for each `*` of its `source_key`.
-pub(super) fn check_captures(
-    pattern: &Spanned<Pattern>,
-    source_key: &Spanned<Template>,
-    report: &mut Report<'_>,
-) -> Option<()> {
-    if let Some(star) = pattern.value.braced_star() {
-        let help =
-            "a `*` in braces has no place among the captures: write one operation for each alternative";
-        let error = PatternError {
-            span: star,
-            message: "`*` cannot stand within braces in a `replace`".to_owned(),
-            help: Some(help.to_owned()),
-        };
-        bad_glob(&pattern.with(()), pattern.value.as_str(), error, report);
-        return None;
-    }
-    let (have, need) = (pattern.value.wildcards(), source_key.value.wildcards());
-    if have == need {
-        return Some(());
-    }
-    let message = format!("`pattern` has {have} `*` and `source_key` has {need}");
-    let count = |n: usize| format!("{n} `*`");
-    let mismatch = source_key.mark(Diagnostic::new(Code::WildcardMismatch, message), count(need));
-    let mismatch = pattern.mark(mismatch, count(have));
-    report.push(mismatch.help("each `*` of `pattern` fills one `*` of `source_key`, from left to right"));
-    None
-}
-
-/// A text, or a mistake.
-fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) -> Option<&'n str> {
-    let message = format!("`{}` is {}, not text", field.name(), node.value.kind());
-    match &node.value {
-        Value::Text(text) if text.is_empty() && field != Field::Pattern => {
-            report.bad_value(node, format!("`{}` is empty", field.name()), "", expected(field));
-        }
-        Value::Text(text) => return Some(text),
-        Value::List(_) | Value::Map(_)
-            if matches!(field, Field::Pattern | Field::Exclude | Field::SourceKey) =>
-        {
-            let help = match flow_text(node, report.text) {
-                Some(written) => {
-                    format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(written))
-                }
-                None => format!("quote the pattern; {}", expected(field)),
-            };
-            report.bad_value(&node.visible().with(Value::Null), message, "", help);
-        }
-        Value::List(_) | Value::Map(_) => {
-            report.bad_value(&node.visible().with(Value::Null), message, "", expected(field));
-        }
-        _ => {
-            let written = report.text.get(node.span.clone()).unwrap_or_default();
-            report.bad_value(node, message, "", format!("put quotes around it: {}", quoted(written)));
-        }
-    }
-    None
-}
-
-/// The source of a list or mapping in brackets, up to the bracket that closes it.
-fn flow_text<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
-    let rest = text.get(node.span.start..)?.lines().next()?;
-    let mut depth = 0_usize;
-    for (at, sign) in rest.char_indices() {
-        match sign {
-            '[' | '{' => depth += 1,
-            ']' | '}' => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return rest.get(..=at);
-                }
-            }
-            _ if depth == 0 => return None,
-            _ => {}
-        }
-    }
-    None
-}
-
-fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
-    let name = text(Field::Name, node, report)?;
-    if name.chars().any(char::is_control) {
-        let message = "`name` has a line break or another control character".to_owned();
-        report.bad_value(node, message, "", "use one line of plain text".to_owned());
-        return None;
-    }
-    Some(name.to_owned())
-}
-
-fn pattern(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<Pattern>> {
-    let text = text(field, node, report)?;
-    match Pattern::parse(text) {
-        Ok(pattern) => Some(node.with(pattern)),
-        Err(error) => {
-            bad_glob(&node.with(()), text, error, report);
-            None
-        }
-    }
-}
-
-/// Labels the mistake inside the pattern, if the pattern stands in the file letter by letter; else all of it.
-fn bad_glob(place: &Spanned<()>, text: &str, error: PatternError, report: &mut Report<'_>) {
-    let inside = inner(&place.span, text, report.text)
-        .map(|start| start + error.span.start..start + error.span.end)
-        .filter(|span| !span.is_empty());
-    let place = Spanned { span: inside.unwrap_or_else(|| place.span.clone()), ..place.clone() };
-    let refusal = place.mark(Diagnostic::new(Code::BadGlob, error.message), "");
-    report.push(match error.help {
-        Some(help) => refusal.help(help),
-        None => refusal,
-    });
-}
-
-/// Where a scalar's text begins in the file, if no quoting or folding stands between.
-fn inner(span: &Span, text: &str, file: &str) -> Option<usize> {
-    let written = file.get(span.clone())?;
-    let quotes = usize::from(written.starts_with(['"', '\'']));
-    (written.get(quotes..written.len() - quotes)? == text).then_some(span.start + quotes)
-}
-
-fn patterns(node: &Node, report: &mut Report<'_>) -> Option<Vec<Spanned<Pattern>>> {
-    match &node.value {
-        Value::List(items) => {
-            let read: Vec<_> = items.iter().map(|item| pattern(Field::Exclude, item, report)).collect();
-            read.into_iter().collect()
-        }
-        _ => pattern(Field::Exclude, node, report).map(|pattern| vec![pattern]),
-    }
-}
-
 fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
     let value = match &node.value {
         #[expect(
@@ -271,7 +141,7 @@ fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<
             let message = format!("`{}` is {}, not a number", field.name(), other.kind());
             let help = match other {
                 Value::Text(text) if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
-                    format!("write it without quotes and underscores: `{}`", text.trim())
+                    format!("write it without quotes and underscores: `{}`", shown(text.trim()))
                 }
                 _ => expected(field),
             };
@@ -311,7 +181,7 @@ fn word<T: Copy>(
     }
     let near = suggest::nearest(written, words.iter().map(|word| word.0));
     let help = suggest::did_you_mean(near, &expected(field));
-    report.bad_value(node, format!("unknown {} `{written}`", field.name()), "", help);
+    report.bad_value(node, format!("unknown {} `{}`", field.name(), shown(written)), "", help);
     None
 }
 
@@ -320,7 +190,7 @@ fn ids(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<Vec
         let message = format!("`{}` is {}, not a list", field.name(), node.value.kind());
         let written = report.text.get(node.span.clone()).unwrap_or_default();
         let help = match node.value {
-            Value::Int(_) => format!("write `{}: [{written}]`", field.name()),
+            Value::Int(_) => format!("write `{}: [{}]`", field.name(), shown(written)),
             _ => expected(field),
         };
         report.bad_value(&node.visible().with(Value::Null), message, "", help);
@@ -346,20 +216,11 @@ fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>
         Value::Float(_) => format!("`{}` has a number that is not whole", field.name()),
         other => format!("`{}` has {}, not a whole number", field.name(), other.kind()),
     };
-    report.bad_value(&node.visible().with(Value::Null), message, "", "ids count from 0".to_owned());
+    report.bad_value(
+        &node.visible().with(Value::Null),
+        message,
+        "",
+        "ids are whole numbers, counted from 0".to_owned(),
+    );
     None
-}
-
-fn path(field: Field, node: &Node, dir: &Path, report: &mut Report<'_>) -> Option<Spanned<PathBuf>> {
-    let path = text(field, node, report)?;
-    if path.contains('\0') {
-        let message = format!("`{}` has a NUL character", field.name());
-        report.bad_value(node, message, "", expected(field));
-        return None;
-    }
-    Some(node.with(dir.join(path)))
-}
-
-fn template(node: &Node, report: &mut Report<'_>) -> Option<Spanned<Template>> {
-    Some(node.with(Template::new(text(Field::SourceKey, node, report)?)))
 }

@@ -163,7 +163,10 @@ fn check_shards(name: &str, plan: &Plan, output: &Path) {
     for (old, new) in plan.base().weights.shards.iter().zip(&new.shards) {
         assert_eq!(old.path.file_name(), new.path.file_name(), "{name}");
         if plan.programs().is_empty() {
-            assert!(fs::read(&old.path).unwrap() == fs::read(&new.path).unwrap(), "{name}: not a byte differs");
+            assert!(
+                fs::read(&old.path).unwrap() == fs::read(&new.path).unwrap(),
+                "{name}: not a byte differs"
+            );
             continue;
         }
         let order = |shard: &mlxcel::checkpoint::Shard| -> Vec<String> {
@@ -180,7 +183,8 @@ fn check_shards(name: &str, plan: &Plan, output: &Path) {
 
 #[track_caller]
 fn check_other_files(name: &str, plan: &Plan, output: &Path, untied: bool) {
-    let json = |path: PathBuf| -> serde_json::Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let json =
+        |path: PathBuf| -> serde_json::Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
     let mut config = json(plan.base().dir.join("config.json"));
     if untied {
         config["tie_word_embeddings"] = false.into();
@@ -280,8 +284,14 @@ fn what_means_nothing_keeps_every_bit() {
         check("[]", &untouched);
         check("[{op: scale, pattern: '*', factor: 1}]", &untouched);
         check("[{op: add, pattern: '*', source: other.safetensors, alpha: 0}]", &untouched);
-        check("[{op: replace, pattern: norm.weight, source: same.safetensors, source_key: norm.weight}]", &untouched);
-        check("[{op: replace, pattern: norm.weight, source: other.safetensors, source_key: norm.weight}]", &other);
+        check(
+            "[{op: replace, pattern: norm.weight, source: same.safetensors, source_key: norm.weight}]",
+            &untouched,
+        );
+        check(
+            "[{op: replace, pattern: norm.weight, source: other.safetensors, source_key: norm.weight}]",
+            &other,
+        );
         for method in ["lerp", "slerp"] {
             let blend = |ratio| {
                 format!(
@@ -298,7 +308,8 @@ fn what_means_nothing_keeps_every_bit() {
 #[test]
 fn adding_and_taking_away_again_is_off_by_a_rounding_at_most() {
     for dtype in DTYPES {
-        let bench = Bench::new(dtype, &numbers(5000, 3, false), &[("d", Dtype::F32, &numbers(5000, 4, false))]);
+        let bench =
+            Bench::new(dtype, &numbers(5000, 3, false), &[("d", Dtype::F32, &numbers(5000, 4, false))]);
         let add = |alpha: f64| format!("{{op: add, pattern: '*', source: d.safetensors, alpha: {alpha}}}");
         let both = bench.result(&format!("[{}, {}]", add(0.25), add(-0.25)));
         let limit = if dtype == Dtype::F32 { 1 } else { 0 };
@@ -328,7 +339,8 @@ fn results_and_figures_do_not_depend_on_the_number_of_threads() {
         for operations in operations {
             let plan = bench.plan(operations);
             let with = |threads| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+                let pool =
+                    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
                 let (tensors, report) = pool.install(|| run(&plan)).expect("it runs");
                 (tensors, serde_json::to_string(&report).expect("it is JSON"))
             };
@@ -347,11 +359,13 @@ fn a_result_that_overflows_is_refused_with_its_place() {
     base[90_000] = -60_000.0;
     base[95_000] = f32::INFINITY;
     let bench = Bench::new(Dtype::F16, &base, &[]);
-    let error = run(&bench.plan("[{op: scale, pattern: '*', factor: 1.5}]")).expect_err("65504 is the largest");
+    let error =
+        run(&bench.plan("[{op: scale, pattern: '*', factor: 1.5}]")).expect_err("65504 is the largest");
     let ExecuteError::NotFinite { key, count, first } = &error else { panic!("{error}") };
     assert_eq!((key.as_str(), *count, *first), ("norm.weight", 2, 70_000));
     assert_eq!(Diagnostic::from(&error).code, Code::NotFiniteResult);
-    let (_, report) = run(&bench.plan("[{op: scale, pattern: '*', factor: 0.5}]")).expect("nothing overflows");
+    let (_, report) =
+        run(&bench.plan("[{op: scale, pattern: '*', factor: 0.5}]")).expect("nothing overflows");
     assert_eq!(report.not_finite, 1);
 }
 
@@ -386,7 +400,8 @@ fn a_donor_that_is_cut_or_replaced_is_an_error() {
 fn an_export_never_writes_over_anything() {
     let bench = Bench::new(Dtype::BF16, &numbers(10, 1, false), &[]);
     let plan = bench.plan("[{op: scale, pattern: '*', factor: 2}]");
-    let error = export(&plan, &bench.model(), &mut |_, _| {}, &AtomicBool::new(false)).expect_err("it exists");
+    let error =
+        export(&plan, &bench.model(), &mut |_, _| {}, &AtomicBool::new(false)).expect_err("it exists");
     assert_eq!(Diagnostic::from(&error).code, Code::OutputExists);
     assert!(stored(&bench.model()).contains_key("norm.weight"));
 }
@@ -407,7 +422,8 @@ fn an_export_that_is_stopped_or_fails_leaves_nothing_behind() {
     assert_eq!(Diagnostic::from(&error).code, Code::NotFiniteResult);
     assert_eq!(left(), before);
     let nowhere = bench.folder.path().join("no/such/place");
-    let error = export(&plan, &nowhere, &mut |_, _| {}, &AtomicBool::new(false)).expect_err("there is no place");
+    let error =
+        export(&plan, &nowhere, &mut |_, _| {}, &AtomicBool::new(false)).expect_err("there is no place");
     assert_eq!(Diagnostic::from(&error).code, Code::OutputUnwritable);
 }
 
@@ -417,7 +433,8 @@ fn progress_goes_up_to_the_whole() {
     let plan = bench.plan("[{op: scale, pattern: '*', factor: 2}]");
     let mut seen = Vec::new();
     let output = bench.folder.path().join("out");
-    export(&plan, &output, &mut |done, total| seen.push((done, total)), &AtomicBool::new(false)).expect("it works");
+    export(&plan, &output, &mut |done, total| seen.push((done, total)), &AtomicBool::new(false))
+        .expect("it works");
     assert!(seen.is_sorted() && seen.len() > 2, "{seen:?}");
     let last = seen.last().expect("there was progress");
     assert_eq!(last.0, last.1);

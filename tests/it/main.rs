@@ -6,11 +6,14 @@ mod cli_about;
 mod cli_check;
 mod cli_plan;
 mod conformance;
+mod diagnostics;
 mod docs;
 mod execute;
 #[cfg(feature = "mlx")]
 mod families;
 mod layering;
 mod program;
+mod refused;
+mod schema;
 mod sparse;
 mod stage;

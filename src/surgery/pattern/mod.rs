@@ -10,6 +10,8 @@ mod matcher;
 mod parse;
 mod set;
 mod template;
+#[cfg(test)]
+mod tests;
 
 pub use set::PatternSet;
 pub use template::{Captures, Template};

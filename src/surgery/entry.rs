@@ -1,0 +1,266 @@
+//! One entry of `operations`: which operation it is, which fields it has, and which it lacks.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::fields::{Field, Op};
+use super::keys::{Seen, is_named, key_name, no_value, shown, unknown};
+use super::node::{Node, Value};
+use super::report::Report;
+use super::values::{self, Values};
+use super::{Granularity, Kind, Operation, Spanned, suggest, texts};
+use crate::diagnostic::{Code, Diagnostic};
+
+/// Lowers one entry of `operations`; `None` if it has a mistake, which is then in the report.
+pub(super) fn operation(
+    index: usize,
+    entry: &Node,
+    dir: &Path,
+    report: &mut Report<'_>,
+) -> Option<Operation> {
+    let Value::Map(pairs) = &entry.value else {
+        let message = format!("operation {} is {}, not a mapping", index + 1, entry.value.kind());
+        let help = "an operation has `op`, `pattern` and fields of its own".to_owned();
+        report.bad_value(&entry.visible().with(Value::Null), message, "", help);
+        return None;
+    };
+    let op = which_op(entry, pairs, report);
+    let granularity = pairs
+        .iter()
+        .find(|(key, _)| is_named(key, Field::Granularity.name()))
+        .and_then(|(_, value)| values::granularity_of(value));
+    let mut reader = Reader {
+        op: op.as_ref().map(|op| op.value),
+        granularity,
+        values: Values::new(dir),
+        meant: BTreeSet::new(),
+        clean: op.is_some(),
+    };
+    reader.fields(pairs, report);
+    let op = op?;
+    reader.missing(&op, report);
+    if !reader.clean || reader.values.failed {
+        return None;
+    }
+    let line = report.line(op.span.start);
+    assemble(index, line, &op, reader.values, report)
+}
+
+/// The operation an entry names, in a field that may be misspelt itself.
+fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Option<Spanned<Op>> {
+    let misspelt = |key: &Node| {
+        key_name(key).is_some_and(|name| Field::named(name).is_none() && near_field(name, None) == Some("op"))
+    };
+    let exact = pairs.iter().find(|(key, _)| is_named(key, "op"));
+    let Some((key, value)) = exact.or_else(|| pairs.iter().find(|(key, _)| misspelt(key))) else {
+        let missing = Diagnostic::new(Code::MissingField, "an operation has no `op`");
+        let place = pairs.first().map_or_else(|| entry.visible(), |(key, _)| key.visible());
+        let missing = place.mark(missing, "no `op` in this mapping");
+        report.push(missing.help(format!("add `op:` with one of {}", op_names())));
+        return None;
+    };
+    let op = match &value.value {
+        Value::Text(name) => {
+            let op = Op::named(name);
+            if op.is_none() {
+                let near = suggest::nearest(name, Op::ALL.map(Op::name));
+                let help = suggest::did_you_mean(near, &format!("the operations are {}", op_names()));
+                let unknown =
+                    Diagnostic::new(Code::UnknownOperation, format!("unknown operation `{}`", shown(name)));
+                report.push(value.mark(unknown, "").help(help));
+            }
+            op
+        }
+        Value::Null => {
+            report.push(no_value(key, value, "op").help(format!("it is one of {}", op_names())));
+            None
+        }
+        other => {
+            let message = format!("`op` is {}, not the name of an operation", other.kind());
+            let help = format!("the operations are {}", op_names());
+            report.bad_value(&value.visible().with(Value::Null), message, "", help);
+            None
+        }
+    };
+    op.map(|op| value.with(op))
+}
+
+fn op_names() -> String {
+    suggest::list(Op::ALL.map(Op::name))
+}
+
+/// One operation being read.
+struct Reader<'d> {
+    op: Option<Op>,
+    granularity: Option<Granularity>,
+    values: Values<'d>,
+    /// Fields that a misspelt or misplaced one stands for.
+    meant: BTreeSet<Field>,
+    clean: bool,
+}
+
+impl Reader<'_> {
+    /// Reads every field there is.
+    fn fields(&mut self, pairs: &[(Node, Node)], report: &mut Report<'_>) {
+        let given: BTreeSet<Field> =
+            pairs.iter().filter_map(|(key, _)| key_name(key).and_then(Field::named)).collect();
+        let mut seen = Seen::default();
+        for (key, value) in pairs {
+            if seen.repeats(key, report) {
+                self.clean = false;
+                continue;
+            }
+            match key_name(key).and_then(Field::named) {
+                Some(Field::Op) => {}
+                Some(field) if self.takes(field) => {
+                    self.meant.insert(field);
+                    if value.value == Value::Null {
+                        self.clean = false;
+                        Self::null(field, key, value, report);
+                    } else {
+                        self.values.read(field, value, report);
+                    }
+                }
+                Some(field) => {
+                    self.clean = false;
+                    self.misplaced(field, &given, key, report);
+                }
+                None => {
+                    self.clean = false;
+                    self.unknown(key, value, &given, report);
+                }
+            }
+        }
+    }
+
+    /// Whether the operation has such a field; an operation that is not known may have any.
+    fn takes(&self, field: Field) -> bool {
+        let Some(op) = self.op else { return true };
+        let common = matches!(field, Field::Name | Field::Pattern | Field::Exclude);
+        let unsure = op == Op::Prune && self.granularity.is_none() && field.is_ids();
+        common || unsure || op.own(self.granularity).contains(&field)
+    }
+
+    fn null(field: Field, key: &Node, value: &Node, report: &mut Report<'_>) {
+        if field.is_optional() {
+            let message = format!("`{}` has no value", field.name());
+            let place = if value.span.is_empty() { key } else { value };
+            report.bad_value(place, message, "", "give it a value, or drop the field".to_owned());
+        } else {
+            report.push(no_value(key, value, field.name()).help(values::expected(field)));
+        }
+    }
+
+    /// A field of another operation, or of another granularity.
+    fn misplaced(&mut self, field: Field, given: &BTreeSet<Field>, key: &Node, report: &mut Report<'_>) {
+        let Some(op) = self.op else { return };
+        let own = op.own(self.granularity);
+        let instead: Vec<Field> =
+            own.iter().copied().filter(|own| field.kin().contains(own) && !given.contains(own)).collect();
+        let (owner, label) = match self.granularity {
+            Some(granularity) if op == Op::Prune && field.is_ids() => {
+                (format!("granularity `{}`", values::granularity_name(granularity)), "of another granularity")
+            }
+            _ => (format!("`{}`", op.name()), "of another operation"),
+        };
+        let message = format!("{owner} has no field `{}`", field.name());
+        let help = if instead.is_empty() {
+            let what = label.trim_start_matches("of ");
+            format!("drop it, or choose {what}; {}", takes_help(op, self.granularity))
+        } else {
+            format!("{owner} takes {}", suggest::list(instead.iter().map(|field| field.name())))
+        };
+        self.meant.extend(instead);
+        report.push(key.mark(Diagnostic::new(Code::UnexpectedField, message), label).help(help));
+    }
+
+    /// A field that no operation has. If it is clear what it should have been called, its value is judged as that.
+    fn unknown(&mut self, key: &Node, value: &Node, given: &BTreeSet<Field>, report: &mut Report<'_>) {
+        if report.is_full() {
+            report.push(unknown(key, report.text));
+            return;
+        }
+        let name = key_name(key);
+        let own: Vec<&str> = match self.op {
+            Some(op) => field_names(op, self.granularity).collect(),
+            None => Field::ALL.map(Field::name).to_vec(),
+        };
+        let absent = own.iter().copied().filter(|own| !given.iter().any(|given| given.name() == *own));
+        let fits = name.and_then(|name| suggest::nearest(name, absent));
+        let near = fits.or_else(|| {
+            let name = name?;
+            suggest::nearest(name, own.iter().copied()).or_else(|| near_field(name, self.op))
+        });
+        let help = match (name, self.op) {
+            (Some(name), _) if name.starts_with("x-") => {
+                "keys that begin with `x-` are ignored at the top level only".to_owned()
+            }
+            (_, Some(op)) => suggest::did_you_mean(near, &takes_help(op, self.granularity)),
+            (_, None) => suggest::did_you_mean(near, "no operation has such a field"),
+        };
+        report.push(unknown(key, report.text).help(help));
+        self.meant.extend(near.and_then(Field::named));
+        if let Some(field) = fits.and_then(Field::named)
+            && value.value != Value::Null
+        {
+            self.values.read(field, value, report);
+        }
+    }
+
+    /// Reports the required fields that are not there.
+    fn missing(&mut self, op: &Spanned<Op>, report: &mut Report<'_>) {
+        let mut required = vec![Field::Pattern];
+        required.extend(op.value.own(self.granularity).into_iter().filter(|field| !field.is_optional()));
+        for field in required.into_iter().filter(|field| !self.meant.contains(field)) {
+            self.clean = false;
+            let message = format!("`{}` has no `{}`", op.value.name(), field.name());
+            let missing = op.mark(Diagnostic::new(Code::MissingField, message), "");
+            report.push(missing.help(format!("add `{}:`; {}", field.name(), values::expected(field))));
+        }
+    }
+}
+
+/// The operation, if every value it needs is there.
+fn assemble(
+    index: usize,
+    line: usize,
+    op: &Spanned<Op>,
+    values: Values<'_>,
+    report: &mut Report<'_>,
+) -> Option<Operation> {
+    let pattern = values.pattern?;
+    let kind = match op.value {
+        Op::Scale => Kind::Scale { factor: values.factor? },
+        Op::Add => Kind::Add { source: values.source?, alpha: values.alpha.unwrap_or_else(|| op.with(1.0)) },
+        Op::Prune => Kind::Prune { granularity: values.granularity?, ids: values.ids? },
+        Op::Replace => {
+            let source_key = values.source_key?;
+            texts::check_captures(&pattern, &source_key, report)?;
+            Kind::Replace { source: values.source?, source_key }
+        }
+        Op::Interpolate => Kind::Interpolate {
+            source_a: values.source_a?,
+            source_b: values.source_b?,
+            ratio: values.ratio?,
+            method: values.method?,
+        },
+    };
+    let op = op.with(op.value.name());
+    Some(Operation { index, name: values.name, op, line, pattern, exclude: values.exclude, kind })
+}
+
+fn field_names(op: Op, granularity: Option<Granularity>) -> impl Iterator<Item = &'static str> {
+    let common = [Field::Op, Field::Pattern];
+    let optional = [Field::Exclude, Field::Name];
+    common.into_iter().chain(op.own(granularity)).chain(optional).map(Field::name)
+}
+
+fn takes_help(op: Op, granularity: Option<Granularity>) -> String {
+    format!("`{}` takes {}", op.name(), suggest::list(field_names(op, granularity).skip(1)))
+}
+
+/// The nearest field of any operation but this one.
+fn near_field(name: &str, but: Option<Op>) -> Option<&'static str> {
+    let of_this = |field: &Field| but.is_some_and(|op| op.own(None).contains(field));
+    suggest::nearest(name, Field::ALL.into_iter().filter(|field| !of_this(field)).map(Field::name))
+}

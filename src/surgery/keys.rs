@@ -1,0 +1,77 @@
+//! The keys of mappings, and what may be wrong with any of them.
+
+use std::collections::HashMap;
+
+use super::node::{Node, Value};
+use super::report::Report;
+use crate::diagnostic::{Code, Diagnostic};
+
+/// A key's text, if it is one.
+pub(super) fn key_name(key: &Node) -> Option<&str> {
+    match &key.value {
+        Value::Text(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether a key is this text.
+pub(super) fn is_named(key: &Node, name: &str) -> bool {
+    key_name(key) == Some(name)
+}
+
+/// The keys of one mapping that were met so far.
+#[derive(Default)]
+pub(super) struct Seen<'n> {
+    texts: HashMap<&'n str, &'n Node>,
+    others: HashMap<String, &'n Node>,
+}
+
+impl<'n> Seen<'n> {
+    /// Whether a key was met already; if so, that is reported.
+    pub(super) fn repeats(&mut self, key: &'n Node, report: &mut Report<'_>) -> bool {
+        let first = match key_name(key) {
+            Some(name) => *self.texts.entry(name).or_insert(key),
+            None => *self.others.entry(format!("{:?}", key.value)).or_insert(key),
+        };
+        if std::ptr::eq(first, key) {
+            return false;
+        }
+        let name =
+            key_name(key).map_or_else(|| "the same key".to_owned(), |name| format!("`{}`", shown(name)));
+        let twice =
+            Diagnostic::new(Code::Syntax, format!("duplicate mapping key {name} is not allowed here"));
+        let twice = key.visible().mark(twice, "again").label(first.visible().span, "first here");
+        report.push(twice.help("keep one of the two"));
+        true
+    }
+}
+
+/// A text of the file as it may stand in a message: one line, not too long.
+pub(super) fn shown(text: &str) -> String {
+    const MOST: usize = 80;
+    let mut shown: String = text
+        .chars()
+        .take(MOST)
+        .map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign })
+        .collect();
+    if text.chars().nth(MOST).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// A field that stands there without a value.
+pub(super) fn no_value(key: &Node, value: &Node, name: &str) -> Diagnostic {
+    let missing = Diagnostic::new(Code::MissingField, format!("`{name}` has no value"));
+    if value.span.is_empty() { key.mark(missing, "") } else { value.mark(missing, "") }
+}
+
+/// A field that nothing has.
+pub(super) fn unknown(key: &Node, text: &str) -> Diagnostic {
+    let written = key_name(key).or_else(|| text.get(key.span.clone()));
+    let message = match written.filter(|name| !name.is_empty()) {
+        Some(name) => format!("unknown field `{}`", shown(name)),
+        None => format!("unknown field: {} cannot name one", key.value.kind()),
+    };
+    key.visible().mark(Diagnostic::new(Code::UnknownField, message), "")
+}

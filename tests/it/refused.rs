@@ -1,0 +1,75 @@
+//! `fixtures/refused/<code>` or `<code>-<variant>`: a surgery file that is refused, and `stderr.txt`, all that
+//! `mlxcel surgery plan` says of it. With `UPDATE_FIXTURES=1` the texts are written anew, to be read by eye.
+//!
+//! The model is `tiny-tales/base`, or what a file `model` beside it names: a folder of `fixtures/models` or of
+//! `fixtures/headers`. Comments of the surgery file that begin with `#:` are directives for donors (see `stage`). What
+//! else lies in the folder is there when the file is planned.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mlxcel::Code;
+
+use crate::program::mlxcel;
+use crate::sparse::{self, fixtures};
+use crate::stage::Directives;
+
+#[test]
+fn every_refused_file_is_answered_with_the_text_that_is_kept_beside_it() {
+    let mut differ = Vec::new();
+    for case in cases() {
+        let name = case.file_name().expect("a name").to_string_lossy().into_owned();
+        let seen = answer(&case, &name);
+        let kept = case.join("stderr.txt");
+        if std::env::var_os("UPDATE_FIXTURES").is_some() {
+            fs::write(&kept, &seen).expect("a fixture can be written");
+        }
+        if fs::read_to_string(&kept).unwrap_or_default() != seen {
+            differ.push(format!("{name}:\n{seen}"));
+        }
+    }
+    assert!(differ.is_empty(), "texts that differ:\n{}", differ.join("\n"));
+}
+
+fn cases() -> Vec<PathBuf> {
+    let entries = fs::read_dir(fixtures("refused")).expect("there are refused fixtures");
+    let mut cases: Vec<PathBuf> = entries.map(|entry| entry.expect("a case").path()).collect();
+    cases.sort();
+    cases
+}
+
+/// What is said of a case; the code that it is named after must be among it.
+fn answer(case: &Path, name: &str) -> String {
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    let dir = stage.path().join("case");
+    copy(case, &dir);
+    let model = fs::read_to_string(case.join("model")).unwrap_or_else(|_| "tiny-tales/base".to_owned());
+    let model = model.trim();
+    let real = fixtures("models").join(model);
+    if real.is_dir() {
+        copy(&real, &stage.path().join(model));
+    } else {
+        sparse::checkpoint(model, &stage.path().join(model));
+        let text = fs::read_to_string(case.join("surgery.yaml")).unwrap_or_default();
+        let directives = Directives::parse(text.lines().filter_map(|line| line.strip_prefix("#:")));
+        directives.make_donors(&text, model, &dir);
+    }
+    let run = mlxcel(&dir, &format!("surgery plan surgery.yaml --model ../{model}"));
+    let code = Code::named(name.split('-').next().unwrap_or_default()).expect("a case is named after a code");
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}: {}", run.stderr);
+    assert!(run.stderr.contains(&format!("{code}\n")), "{name}: {}", run.stderr);
+    run.stderr
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory can be made");
+    for entry in fs::read_dir(from).expect("a directory can be read") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("a file can be copied");
+        }
+    }
+}
