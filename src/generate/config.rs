@@ -1,0 +1,214 @@
+//! [`Defaults`]: what a model's authors advise, from `generation_config.json`.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::error::read_json;
+use super::sampler::Sampling;
+use super::{Error, Tokenizer};
+
+/// How many tokens are generated when neither flag nor file says.
+pub const MAX_TOKENS: usize = 512;
+/// The longest `generation_config.json` that is read.
+const LIMIT: u64 = 1 << 20;
+
+/// What `generation_config.json` says; everything is absent when there is no such file.
+///
+/// `do_sample: false` is temperature 0, and `do_sample: true` without a temperature is temperature 1, as in
+/// transformers. `max_length` is not read: published files use it for the size of the context.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Defaults {
+    /// `max_new_tokens`.
+    pub max_tokens: Option<usize>,
+    /// `temperature`.
+    pub temperature: Option<f32>,
+    /// `top_k`.
+    pub top_k: Option<usize>,
+    /// `top_p`.
+    pub top_p: Option<f32>,
+    /// `min_p`.
+    pub min_p: Option<f32>,
+    /// `repetition_penalty`.
+    pub repetition_penalty: Option<f32>,
+    /// `eos_token_id`, one or several.
+    pub eos: Vec<u32>,
+}
+
+impl Defaults {
+    /// Reads the file of a model directory.
+    ///
+    /// # Errors
+    /// When the file is not a JSON object or a field is not what it should be.
+    pub fn read(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join("generation_config.json");
+        let Some(json) = read_json(&path, LIMIT)? else { return Ok(Self::default()) };
+        Self::of(&json).map_err(|reason| Error::file(&path, reason))
+    }
+
+    fn of(json: &Map<String, Value>) -> Result<Self, String> {
+        let any = f32::MAX;
+        let mut defaults = Self {
+            max_tokens: count(json, "max_new_tokens")?,
+            temperature: number(json, "temperature", 0.0..=any)?,
+            top_k: count(json, "top_k")?,
+            top_p: number(json, "top_p", 0.0..=1.0)?,
+            min_p: number(json, "min_p", 0.0..=1.0)?,
+            repetition_penalty: number(json, "repetition_penalty", f32::MIN_POSITIVE..=any)?,
+            eos: ids(json, "eos_token_id")?,
+        };
+        match json.get("do_sample") {
+            Some(Value::Bool(false)) => defaults.temperature = Some(0.0),
+            Some(Value::Bool(true)) => defaults.temperature = defaults.temperature.or(Some(1.0)),
+            None | Some(Value::Null) => {}
+            Some(_) => return Err("`do_sample` is not true or false".to_owned()),
+        }
+        Ok(defaults)
+    }
+
+    /// The sampling that the file advises, greedy where it says nothing.
+    #[must_use]
+    pub fn sampling(&self) -> Sampling {
+        let greedy = Sampling::default();
+        Sampling {
+            temperature: self.temperature.unwrap_or(greedy.temperature),
+            top_k: self.top_k.unwrap_or(greedy.top_k),
+            top_p: self.top_p.unwrap_or(greedy.top_p),
+            min_p: self.min_p.unwrap_or(greedy.min_p),
+            repetition_penalty: self.repetition_penalty.unwrap_or(greedy.repetition_penalty),
+            ..greedy
+        }
+    }
+
+    /// The tokens that end a text: those of `generation_config.json`, of `config.json` (root and text model) and of
+    /// the tokenizer. Chat models end a turn and a document with different tokens and list them in different files.
+    #[must_use]
+    pub fn eos_ids(&self, config: &Map<String, Value>, tokenizer: Option<&Tokenizer>) -> Vec<u32> {
+        let text = config.get("text_config").and_then(Value::as_object);
+        let mut all = self.eos.clone();
+        // A value of another kind is config.json's affair: it says nothing about where a text ends.
+        all.extend(
+            [Some(config), text]
+                .into_iter()
+                .flatten()
+                .flat_map(|json| ids(json, "eos_token_id").unwrap_or_default()),
+        );
+        all.extend(tokenizer.and_then(Tokenizer::eos));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+fn present<'j>(json: &'j Map<String, Value>, field: &str) -> Option<&'j Value> {
+    json.get(field).filter(|value| !value.is_null())
+}
+
+fn number(
+    json: &Map<String, Value>,
+    field: &str,
+    range: std::ops::RangeInclusive<f32>,
+) -> Result<Option<f32>, String> {
+    let Some(value) = present(json, field) else { return Ok(None) };
+    #[expect(clippy::cast_possible_truncation, reason = "sampling parameters are f32")]
+    let parsed = value.as_f64().map(|number| number as f32).filter(|number| range.contains(number));
+    match parsed {
+        Some(number) => Ok(Some(number)),
+        None if *range.end() < f32::MAX => {
+            Err(format!("`{field}` is {value}, not a number from {} to {}", range.start(), range.end()))
+        }
+        None if *range.start() > 0.0 => Err(format!("`{field}` is {value}, not a number above 0")),
+        None => Err(format!("`{field}` is {value}, not a number from 0 up")),
+    }
+}
+
+fn count(json: &Map<String, Value>, field: &str) -> Result<Option<usize>, String> {
+    let Some(value) = present(json, field) else { return Ok(None) };
+    match value.as_u64().and_then(|count| usize::try_from(count).ok()) {
+        Some(count) => Ok(Some(count)),
+        None => Err(format!("`{field}` is {value}, not a whole number from 0 up")),
+    }
+}
+
+fn ids(json: &Map<String, Value>, field: &str) -> Result<Vec<u32>, String> {
+    let Some(value) = present(json, field) else { return Ok(Vec::new()) };
+    let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    list.iter()
+        .map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()))
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("`{field}` is {value}, not a token id or a list of them"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(value: &Value) -> Result<Defaults, String> {
+        Defaults::of(value.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn no_file_is_greedy_and_says_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let defaults = Defaults::read(dir.path()).unwrap();
+        assert_eq!(defaults, Defaults::default());
+        assert_eq!(defaults.sampling(), Sampling::default());
+    }
+
+    #[test]
+    fn fields_are_read_and_null_is_absent() {
+        let defaults = of(&json!({"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": null,
+            "repetition_penalty": 1.05, "eos_token_id": [128_001, 128_009], "max_new_tokens": 64}))
+        .unwrap();
+        let sampling = defaults.sampling();
+        assert_eq!((sampling.temperature, sampling.top_p, sampling.top_k), (0.6, 0.9, 0));
+        assert_eq!((sampling.repetition_penalty, defaults.max_tokens), (1.05, Some(64)));
+        assert_eq!(defaults.eos, [128_001, 128_009]);
+    }
+
+    #[test]
+    fn do_sample_decides_where_temperature_does_not() {
+        assert_eq!(of(&json!({"do_sample": true})).unwrap().temperature, Some(1.0));
+        assert_eq!(of(&json!({"do_sample": false, "temperature": 0.7})).unwrap().temperature, Some(0.0));
+        assert_eq!(of(&json!({"temperature": 0.7})).unwrap().temperature, Some(0.7));
+    }
+
+    #[track_caller]
+    fn check_refused(value: &Value, expected: &str) {
+        assert_eq!(of(value).unwrap_err(), expected);
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        check_refused(&json!({"temperature": "hot"}), "`temperature` is \"hot\", not a number from 0 up");
+        check_refused(&json!({"temperature": -1}), "`temperature` is -1, not a number from 0 up");
+        check_refused(&json!({"temperature": 1e99}), "`temperature` is 1e+99, not a number from 0 up");
+        check_refused(&json!({"top_p": 1.5}), "`top_p` is 1.5, not a number from 0 to 1");
+        check_refused(&json!({"top_k": -1}), "`top_k` is -1, not a whole number from 0 up");
+        check_refused(&json!({"repetition_penalty": 0}), "`repetition_penalty` is 0, not a number above 0");
+        check_refused(
+            &json!({"eos_token_id": [1, -2]}),
+            "`eos_token_id` is [1,-2], not a token id or a list of them",
+        );
+        check_refused(&json!({"do_sample": "yes"}), "`do_sample` is not true or false");
+    }
+
+    #[test]
+    fn a_file_that_is_no_json_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("generation_config.json");
+        for (bytes, reason) in [("", "is empty"), ("[]", "not a JSON object"), ("{\"top", "not valid JSON")] {
+            std::fs::write(&file, bytes).unwrap();
+            let error = Defaults::read(dir.path()).unwrap_err().to_string();
+            assert!(error.contains("generation_config.json") && error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn eos_ids_are_gathered_from_every_file() {
+        let defaults = Defaults { eos: vec![9, 7], ..Defaults::default() };
+        let config = json!({"eos_token_id": 7, "text_config": {"eos_token_id": [3]}});
+        assert_eq!(defaults.eos_ids(config.as_object().unwrap(), None), [3, 7, 9]);
+    }
+}

@@ -1,0 +1,72 @@
+//! [`score`]: how likely a model finds a given text.
+
+use crate::mlx;
+use crate::model::{Model, run};
+
+/// How likely a text is, token by token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Score {
+    /// Natural logarithm of each token's probability after those before it; `None` for the first.
+    pub logprobs: Vec<Option<f64>>,
+}
+
+impl Score {
+    /// exp of the mean negative log-probability over all tokens but the first; `None` for a single token.
+    #[must_use]
+    pub fn perplexity(&self) -> Option<f64> {
+        let known: Vec<f64> = self.logprobs.iter().copied().flatten().collect();
+        #[expect(clippy::cast_precision_loss, reason = "no text has 2⁵² tokens")]
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        (!known.is_empty()).then(|| libm::exp(-mean))
+    }
+}
+
+/// Scores `tokens`. `each` is given the logits of one part of the text after the other: f32, row-major `[part, V]`.
+///
+/// # Errors
+/// What MLX or `each` says.
+pub fn score<E: From<mlx::Error>>(
+    model: &dyn Model,
+    tokens: &[u32],
+    mut each: impl FnMut(&[f32]) -> Result<(), E>,
+) -> Result<Score, E> {
+    let mut logprobs = vec![None; tokens.len().min(1)];
+    let vocabulary = model.vocabulary().max(1);
+    run::score(model, &mut model.cache(), tokens, run::chunk(), |first, logits: &[f32]| {
+        let next = tokens.iter().skip(first + 1);
+        logprobs.extend(logits.chunks_exact(vocabulary).zip(next).map(|(row, token)| Some(logprob(row, *token))));
+        each(logits)
+    })?;
+    Ok(Score { logprobs })
+}
+
+/// Logarithm of the softmax of `row` at `token`, in f64; NaN where the row has a NaN.
+fn logprob(row: &[f32], token: u32) -> f64 {
+    let max = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let sum: f64 = row.iter().map(|logit| libm::exp(f64::from(*logit) - max)).sum();
+    row.get(token as usize).map_or(f64::NAN, |logit| f64::from(*logit) - max - libm::log(sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_probabilities_are_those_of_the_softmax() {
+        let row = [0.1f32, 0.4, 0.2, 0.3].map(f32::ln);
+        for (token, expected) in [(0, 0.1f64), (1, 0.4), (3, 0.3)] {
+            assert!((logprob(&row, token) - expected.ln()).abs() < 1e-7);
+        }
+        // Far apart and far from 0, where f32 would overflow or lose the difference.
+        assert!((logprob(&[1000.0, 990.0], 1) - (-10.0 - (1.0 + (-10f64).exp()).ln())).abs() < 1e-12);
+        assert!(logprob(&[f32::NAN, 0.0], 1).is_nan());
+        assert_eq!(logprob(&[0.0, f32::NEG_INFINITY], 1), f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn perplexity_is_over_all_tokens_but_the_first() {
+        let score = Score { logprobs: vec![None, Some(-1.0), Some(-3.0)] };
+        assert!((score.perplexity().unwrap() - 2f64.exp()).abs() < 1e-12);
+        assert_eq!(Score { logprobs: vec![None] }.perplexity(), None);
+    }
+}
