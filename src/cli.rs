@@ -194,13 +194,14 @@ pub struct GenerateArgs {
     #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
     pub model: ModelArgs,
     /// The prompt (`-` reads it from standard input)
-    #[arg(long, short, value_name = "TEXT", required_unless_present = "tokens", conflicts_with = "tokens")]
+    #[arg(long, short, value_name = "TEXT", required_unless_present = "tokens", conflicts_with = "tokens",
+        allow_hyphen_values = true)]
     pub prompt: Option<String>,
     /// Token ids instead of a prompt; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     pub tokens: Option<Vec<u32>>,
     /// A system message for the chat template
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["raw", "tokens"])]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["raw", "tokens"], allow_hyphen_values = true)]
     pub system: Option<String>,
     /// Feed the prompt as it is, without the chat template
     #[arg(long)]
@@ -212,26 +213,47 @@ pub struct GenerateArgs {
     #[arg(long, short = 'n', value_name = "N")]
     pub max_tokens: Option<usize>,
     /// Sampling temperature; 0 always takes the likeliest token [default: generation_config.json, else 0]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = from_zero)]
     pub temp: Option<f32>,
     /// Keep the likeliest tokens whose probabilities sum to P (nucleus sampling)
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = share)]
     pub top_p: Option<f32>,
     /// Keep the K likeliest tokens (0: all)
     #[arg(long, value_name = "K")]
     pub top_k: Option<usize>,
     /// Keep tokens at least P times as likely as the likeliest
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = share)]
     pub min_p: Option<f32>,
-    /// Divide the logits of tokens already seen by R (1: off)
-    #[arg(long, value_name = "R")]
+    /// Divide the logits of the last 20 tokens by R (1: off)
+    #[arg(long, value_name = "R", value_parser = above_zero)]
     pub repetition_penalty: Option<f32>,
     /// Seed of the sampler: the same seed gives the same text [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Stop before this text (repeatable)
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "tokens", allow_hyphen_values = true,
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub stop: Vec<String>,
+}
+
+/// A number from 0 up.
+fn from_zero(text: &str) -> Result<f32, String> {
+    number(text, |number| number >= 0.0, "a number from 0 up")
+}
+
+/// A number above 0.
+fn above_zero(text: &str) -> Result<f32, String> {
+    number(text, |number| number > 0.0, "a number above 0")
+}
+
+/// A number from 0 to 1.
+fn share(text: &str) -> Result<f32, String> {
+    number(text, |number| (0.0..=1.0).contains(&number), "a number from 0 to 1")
+}
+
+fn number(text: &str, fits: impl Fn(f32) -> bool, wanted: &str) -> Result<f32, String> {
+    let number = text.parse().ok().filter(|number: &f32| number.is_finite() && fits(*number));
+    number.ok_or_else(|| format!("it must be {wanted}"))
 }
 
 /// `mlxcel score`.

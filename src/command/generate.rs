@@ -1,8 +1,219 @@
 //! `mlxcel generate`.
 
-use super::Outcome;
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::session::{self, Ended, Model, Session, rate, seconds};
+use super::{Outcome, interrupt, output};
 use crate::cli::GenerateArgs;
+use crate::generate::{
+    ChatTemplate, Defaults, Error, Extra, Generation, Limits, Request, Sampling, Start, Tokenizer, message,
+};
 
 pub(super) fn run(args: &GenerateArgs) -> Outcome {
-    todo!()
+    session::outcome(work(args))
+}
+
+fn work(args: &GenerateArgs) -> Result<ExitCode, Ended> {
+    interrupt::listen()?;
+    let session = Session::open(&args.model)?;
+    let request = request(args, &session)?;
+    let model = session.load()?;
+    let limits = Limits { vocabulary: Some(model.loaded.model.vocabulary()), ..Limits::default() };
+    limits.check(&request.prompt)?;
+    answer(args, &model, request)
+}
+
+/// What is to be generated; refuses what the model cannot take.
+fn request(args: &GenerateArgs, session: &Session<'_>) -> Result<Request, Ended> {
+    let config = &session.plan.base().config.json;
+    let defaults = Defaults::read(&args.model.model)?;
+    let (prompt, text) = match (&args.tokens, &args.prompt) {
+        (Some(tokens), _) => (tokens.clone(), None),
+        (None, prompt) => {
+            let tokenizer = Arc::new(Tokenizer::open(&args.model.model)?);
+            let (prompt, start) = prompt_tokens(args, &tokenizer, prompt.as_deref().unwrap_or_default())?;
+            (prompt, Some((tokenizer, start)))
+        }
+    };
+    let limits = Limits::of_config(config);
+    limits.check(&prompt)?;
+    let max_tokens = limits.max_tokens(prompt.len(), args.max_tokens, defaults.max_tokens)?;
+    let eos = defaults.eos_ids(config, text.as_ref().map(|(tokenizer, _)| &**tokenizer));
+    Ok(Request { prompt, max_tokens, sampling: sampling(args, &defaults), eos, stop: args.stop.clone(), text })
+}
+
+fn prompt_tokens(
+    args: &GenerateArgs,
+    tokenizer: &Tokenizer,
+    prompt: &str,
+) -> Result<(Vec<u32>, Start), Ended> {
+    let prompt = if prompt == "-" { session::standard_input()? } else { prompt.to_owned() };
+    if prompt.is_empty() {
+        return Err(Error::Prompt { reason: "the prompt is empty".to_owned(), help: None }.into());
+    }
+    let template = match args.raw {
+        true => None,
+        false => ChatTemplate::find(&args.model.model, tokenizer, args.chat_template.as_deref())?,
+    };
+    let Some(template) = template else {
+        if args.system.is_some() {
+            let reason = "the model has no chat template, so a system message has no place".to_owned();
+            let help = Some("give one with `--chat-template`, or write it into the prompt".to_owned());
+            return Err(Error::Prompt { reason, help }.into());
+        }
+        return Ok((tokenizer.encode(&prompt, true)?, Start::Continuation));
+    };
+    let system = args.system.as_deref().map(|text| message("system", text));
+    let messages: Vec<_> = system.into_iter().chain([message("user", &prompt)]).collect();
+    let rendered = template.render(&messages, &Extra::default())?;
+    Ok((tokenizer.encode(&rendered, false)?, Start::Answer))
+}
+
+/// The model's own advice, overridden by flags one by one.
+fn sampling(args: &GenerateArgs, defaults: &Defaults) -> Sampling {
+    let advised = defaults.sampling();
+    Sampling {
+        temperature: args.temp.unwrap_or(advised.temperature),
+        top_k: args.top_k.unwrap_or(advised.top_k),
+        top_p: args.top_p.unwrap_or(advised.top_p),
+        min_p: args.min_p.unwrap_or(advised.min_p),
+        repetition_penalty: args.repetition_penalty.unwrap_or(advised.repetition_penalty),
+        seed: args.seed.unwrap_or(advised.seed),
+        ..advised
+    }
+}
+
+/// What came of a generation, also of one that was broken off.
+#[derive(Default)]
+struct Answer {
+    text: Option<String>,
+    tokens: Vec<u32>,
+    finish: Option<&'static str>,
+    prefill: Duration,
+    first_token: Option<Duration>,
+    decode: Duration,
+}
+
+fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCode, Ended> {
+    let prompt_len = request.prompt.len();
+    let has_text = request.text.is_some();
+    let mut shown = Shown { live: !args.model.json, open: true, ids: !has_text, any: false };
+    let mut text = String::new();
+    interrupt::hold();
+    let begin = Instant::now();
+    let generation = Generation::start(&*model.loaded.model, request, |_| {
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let mut answer = Answer { prefill: begin.elapsed(), ..Answer::default() };
+    if let Some(mut generation) = generation {
+        loop {
+            if interrupt::requested() {
+                let held = generation.break_off();
+                shown.piece(&held, None)?;
+                text.push_str(&held);
+                break;
+            }
+            let Some(piece) = generation.next().transpose()? else { break };
+            shown.piece(&piece.text, Some(piece.token))?;
+            text.push_str(&piece.text);
+            if !shown.open {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+        let sequence = generation.sequence();
+        let times = generation.times();
+        answer = Answer {
+            text: None,
+            tokens: sequence.answer().to_vec(),
+            finish: sequence.finish().map(crate::generate::FinishReason::name),
+            prefill: times.prefill,
+            first_token: times.first_token,
+            decode: times.decode,
+        };
+    }
+    answer.text = has_text.then_some(text);
+    shown.end()?;
+    if args.model.json {
+        output::stdout(&format!("{}\n", answer.json(model, prompt_len)))?;
+    }
+    if !args.model.quiet {
+        output::stderr(&answer.line(prompt_len));
+    }
+    Ok(if interrupt::requested() { ExitCode::from(interrupt::CODE) } else { ExitCode::SUCCESS })
+}
+
+impl Answer {
+    /// Decoding is measured from the first token on.
+    fn decode_rate(&self) -> Option<f64> {
+        rate(self.tokens.len().saturating_sub(1), self.decode)
+    }
+
+    fn json(&self, model: &Model, prompt_len: usize) -> Value {
+        json!({
+            "text": self.text,
+            "tokens": self.tokens,
+            "finish_reason": self.finish,
+            "usage": {"prompt_tokens": prompt_len, "completion_tokens": self.tokens.len()},
+            "timings": {
+                "load_s": model.load_seconds(),
+                "ttft_s": self.first_token.map(|time| time.as_secs_f64()),
+                "prefill_tokens_per_second": rate(prompt_len, self.prefill),
+                "decode_tokens_per_second": self.decode_rate(),
+                "peak_memory_bytes": session::peak_memory(),
+            },
+            "surgery": model.surgery(),
+        })
+    }
+
+    fn line(&self, prompt_len: usize) -> String {
+        let speed = |rate: Option<f64>| rate.map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
+        let first = self.first_token.map_or(String::new(), |time| format!(", the first after {}", seconds(time)));
+        let memory =
+            session::peak_memory().map_or(String::new(), |bytes| format!("; peak memory {} MB", bytes / 1_000_000));
+        format!(
+            "read {prompt_len} tokens{}; wrote {}{}{first}{memory}\n",
+            speed(rate(prompt_len, self.prefill)),
+            self.tokens.len(),
+            speed(self.decode_rate()),
+        )
+    }
+}
+
+/// Standard output while tokens arrive.
+struct Shown {
+    /// Whether anything is shown before the end.
+    live: bool,
+    /// Whether somebody still reads.
+    open: bool,
+    /// Whether token ids are shown instead of text.
+    ids: bool,
+    /// Whether anything has been shown.
+    any: bool,
+}
+
+impl Shown {
+    fn piece(&mut self, text: &str, token: Option<u32>) -> Result<(), Ended> {
+        let id = token.filter(|_| self.ids).map(|id| {
+            let comma = if self.any { "," } else { "" };
+            format!("{comma}{id}")
+        });
+        let piece = id.as_deref().unwrap_or(text);
+        if self.live && !piece.is_empty() {
+            self.any = true;
+            self.open = output::piece(piece)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Ended> {
+        if self.live {
+            self.open = output::piece("\n")?;
+        }
+        Ok(())
+    }
 }

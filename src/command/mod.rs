@@ -12,7 +12,11 @@ pub mod output;
 mod plan;
 mod report;
 #[cfg(feature = "mlx")]
+mod interrupt;
+#[cfg(feature = "mlx")]
 mod score;
+#[cfg(feature = "mlx")]
+mod session;
 
 use std::process::ExitCode;
 

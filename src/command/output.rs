@@ -19,6 +19,19 @@ pub fn stdout(text: &str) -> miette::Result<()> {
     }
 }
 
+/// Writes a piece of a longer text to standard output, and says whether anybody still reads.
+///
+/// # Errors
+/// What the system says of any failure but a reader that has gone.
+pub fn piece(text: &str) -> miette::Result<bool> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.into_diagnostic().wrap_err("standard output cannot be written").map(|()| true),
+    }
+}
+
 /// Writes to standard error, as far as that is possible: where it is not, nobody could be told.
 pub fn stderr(text: &str) {
     let mut err = io::stderr().lock();

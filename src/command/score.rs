@@ -1,8 +1,147 @@
 //! `mlxcel score`.
 
-use super::Outcome;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use miette::{IntoDiagnostic, WrapErr, miette};
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+
+use super::session::{self, Ended, Session, rate, seconds};
+use super::{Outcome, interrupt, output};
 use crate::cli::ScoreArgs;
+use crate::generate::{Error, Limits, Score, Tokenizer, score};
 
 pub(super) fn run(args: &ScoreArgs) -> Outcome {
-    todo!()
+    session::outcome(work(args))
+}
+
+fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
+    interrupt::listen()?;
+    let session = Session::open(&args.model)?;
+    let tokens = tokens(args)?;
+    Limits::of_config(&session.plan.base().config.json).check(&tokens)?;
+    let model = session.load()?;
+    let vocabulary = model.loaded.model.vocabulary();
+    Limits { vocabulary: Some(vocabulary), ..Limits::default() }.check(&tokens)?;
+
+    let begin = Instant::now();
+    let mut file = args.logits.as_deref().map(|path| LogitsFile::begin(path, tokens.len(), vocabulary)).transpose()?;
+    let score = score(&*model.loaded.model, &tokens, |logits| match &mut file {
+        Some(file) => file.write(logits),
+        None => Ok(()),
+    })?;
+    if let Some(file) = file {
+        file.end()?;
+    }
+    let time = begin.elapsed();
+    if args.model.json {
+        let object = json!({
+            "tokens": tokens,
+            "logprobs": score.logprobs,
+            "perplexity": score.perplexity(),
+            "timings": {
+                "load_s": model.load_seconds(),
+                "score_s": time.as_secs_f64(),
+                "prefill_tokens_per_second": rate(tokens.len(), time),
+                "peak_memory_bytes": session::peak_memory(),
+            },
+            "surgery": model.surgery(),
+        });
+        output::stdout(&format!("{object}\n"))?;
+    } else {
+        output::stdout(&table(&tokens, &score))?;
+    }
+    if !args.model.quiet {
+        let speed = rate(tokens.len(), time).map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
+        output::stderr(&format!("scored {} tokens in {}{speed}\n", tokens.len(), seconds(time)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Ended> {
+    if let Some(tokens) = &args.tokens {
+        return Ok(tokens.clone());
+    }
+    let Some(path) = &args.text else { return Err(miette!("there is no text to score").into()) };
+    let tokenizer = Tokenizer::open(&args.model.model)?;
+    let text = if session::is_standard_input(path) {
+        session::standard_input()?
+    } else {
+        std::fs::read_to_string(path)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("`{}` cannot be read", path.display()))?
+    };
+    if text.is_empty() {
+        return Err(miette!("the text to score is empty").into());
+    }
+    Ok(tokenizer.encode(&text, true)?)
+}
+
+/// One line a token, and the perplexity.
+fn table(tokens: &[u32], score: &Score) -> String {
+    let mut text = String::new();
+    for (token, logprob) in tokens.iter().zip(&score.logprobs) {
+        let logprob = logprob.map_or_else(|| "-".to_owned(), |logprob| format!("{logprob:.6}"));
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{token}\t{logprob}");
+    }
+    if let Some(perplexity) = score.perplexity() {
+        let _ = writeln!(text, "perplexity {perplexity:.6}");
+    }
+    text
+}
+
+/// A safetensors file with one tensor `logits`, f32 `[T, V]`, written beside its name and renamed when complete.
+struct LogitsFile<'p> {
+    path: &'p Path,
+    file: std::io::BufWriter<NamedTempFile>,
+}
+
+impl<'p> LogitsFile<'p> {
+    fn begin(path: &'p Path, tokens: usize, vocabulary: usize) -> Result<Self, Ended> {
+        let bytes = tokens * vocabulary * 4;
+        let logits = json!({"dtype": "F32", "shape": [tokens, vocabulary], "data_offsets": [0, bytes]});
+        let mut header = json!({"logits": logits}).to_string();
+        // The data begins at a multiple of 8.
+        header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let open = || {
+            let mut file = std::io::BufWriter::with_capacity(1 << 20, NamedTempFile::new_in(folder)?);
+            file.write_all(&(header.len() as u64).to_le_bytes())?;
+            file.write_all(header.as_bytes())?;
+            Ok(file)
+        };
+        match open() {
+            Ok(file) => Ok(Self { path, file }),
+            Err(error) => Err(cannot_write(path, &error).into()),
+        }
+    }
+
+    fn write(&mut self, logits: &[f32]) -> Result<(), Error> {
+        logits
+            .iter()
+            .try_for_each(|logit| self.file.write_all(&logit.to_le_bytes()))
+            .map_err(|error| cannot_write(self.path, &error))
+    }
+
+    fn end(self) -> Result<(), Ended> {
+        let Self { path, file } = self;
+        let file = file.into_inner().map_err(|error| cannot_write(path, error.error()))?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // A temporary file is its owner's alone; a result is like any other file.
+            let _ = file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644));
+        }
+        file.persist(path).map_err(|error| cannot_write(path, &error.error))?;
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
+    Error::File { path: path.to_owned(), reason: format!("cannot be written: {error}"), help: None }
 }

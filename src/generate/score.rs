@@ -1,6 +1,6 @@
 //! [`score`]: how likely a model finds a given text.
 
-use crate::mlx;
+use super::Error;
 use crate::model::{Model, run};
 
 /// How likely a text is, token by token.
@@ -24,18 +24,25 @@ impl Score {
 /// Scores `tokens`. `each` is given the logits of one part of the text after the other: f32, row-major `[part, V]`.
 ///
 /// # Errors
-/// What MLX or `each` says.
-pub fn score<E: From<mlx::Error>>(
+/// What MLX or `each` says, or that a log-probability is not a number.
+pub fn score(
     model: &dyn Model,
     tokens: &[u32],
-    mut each: impl FnMut(&[f32]) -> Result<(), E>,
-) -> Result<Score, E> {
+    mut each: impl FnMut(&[f32]) -> Result<(), Error>,
+) -> Result<Score, Error> {
     let mut logprobs = vec![None; tokens.len().min(1)];
     let vocabulary = model.vocabulary().max(1);
     run::score(model, &mut model.cache(), tokens, run::chunk(), |first, logits: &[f32]| {
-        let next = tokens.iter().skip(first + 1);
-        logprobs.extend(logits.chunks_exact(vocabulary).zip(next).map(|(row, token)| Some(logprob(row, *token))));
-        each(logits)
+        each(logits)?;
+        for (row, token) in logits.chunks_exact(vocabulary).zip(tokens.iter().skip(first + 1)) {
+            let logprob = logprob(row, *token);
+            if logprob.is_nan() {
+                let at = logprobs.len();
+                return Err(Error::Logits(format!("the model's logits before position {at} are not finite")));
+            }
+            logprobs.push(Some(logprob));
+        }
+        Ok(())
     })?;
     Ok(Score { logprobs })
 }

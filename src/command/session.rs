@@ -1,0 +1,246 @@
+//! What `generate` and `score` have in common: from a model directory and a surgery file to a model in memory, and
+//! everything that is said on the way.
+
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use miette::{IntoDiagnostic, WrapErr, miette};
+use serde_json::{Value, json};
+
+use super::output;
+use crate::checkpoint::{Checkpoint, ReadError, ReadErrorKind};
+use crate::cli::{DtypeChoice, ModelArgs};
+use crate::diagnostic::{Code, Diagnostic, Source, render};
+use crate::load::{Loaded, Options, load};
+use crate::plan::{self, Plan, Refusal};
+use crate::surgery::SurgeryFile;
+use crate::weights::{Precision, Progress};
+use crate::{generate, mlx};
+
+/// Why a command ends before its end.
+pub(super) enum Ended {
+    /// Everything has been said.
+    Said(ExitCode),
+    /// This is still to be said.
+    Failed(miette::Report),
+}
+
+impl From<miette::Report> for Ended {
+    fn from(report: miette::Report) -> Self {
+        Self::Failed(report)
+    }
+}
+
+impl From<generate::Error> for Ended {
+    fn from(error: generate::Error) -> Self {
+        Self::Failed(match error.help() {
+            Some(help) => miette!(help = help.to_owned(), "{error}"),
+            None => miette!("{error}"),
+        })
+    }
+}
+
+/// Turns what a command came to into its outcome.
+pub(super) fn outcome(ended: Result<ExitCode, Ended>) -> super::Outcome {
+    match ended {
+        Ok(code) | Err(Ended::Said(code)) => Ok(code),
+        Err(Ended::Failed(report)) => Err(report),
+    }
+}
+
+/// A surgery file and its plan: all that is known before a weight is read.
+pub(super) struct Session<'a> {
+    args: &'a ModelArgs,
+    source: Option<Source>,
+    pub(super) plan: Plan,
+}
+
+impl<'a> Session<'a> {
+    /// Settles what will be done to the weights. Nothing but headers is read.
+    pub(super) fn open(args: &'a ModelArgs) -> Result<Self, Ended> {
+        let Some(path) = args.surgery_file() else {
+            let base = Checkpoint::open(&args.model).map_err(|errors| {
+                say(&errors.iter().map(diagnostic).collect::<Vec<_>>(), None);
+                Ended::Said(ExitCode::FAILURE)
+            })?;
+            return Ok(Self { args, source: None, plan: Plan::identity(base) }.opened());
+        };
+        let file = SurgeryFile::read(path);
+        let planned = match Checkpoint::open(&args.model) {
+            Ok(base) => plan::plan(&file, base),
+            Err(errors) => Err(plan::refuse(&file, &errors)),
+        };
+        match planned {
+            Ok(plan) => Ok(Self { args, source: Some(file.source), plan }.opened()),
+            Err(Refusal { diagnostics }) => {
+                say(&diagnostics, Some(&file.source));
+                Err(Ended::Said(ExitCode::FAILURE))
+            }
+        }
+    }
+
+    fn opened(self) -> Self {
+        if !self.args.quiet {
+            say(self.plan.diagnostics(), self.source.as_ref());
+        }
+        self
+    }
+
+    /// Reads the weights, operates on them and builds the model.
+    pub(super) fn load(self) -> Result<Model, Ended> {
+        let Self { args, source, plan } = self;
+        let bar = Bar::new(args.quiet);
+        let options = Options { precision: precision(args.dtype) };
+        let loaded = load(plan, options, &mut |progress| bar.show(progress));
+        bar.end();
+        let loaded = loaded.map_err(|diagnostics| {
+            say(&diagnostics, source.as_ref());
+            Ended::Said(ExitCode::FAILURE)
+        })?;
+        let model = Model { loaded, surgery: args.surgery_file().map(|file| file.display().to_string()) };
+        if !args.quiet {
+            model.report(source.as_ref());
+        }
+        Ok(model)
+    }
+}
+
+/// A model in memory.
+pub(super) struct Model {
+    pub(super) loaded: Loaded,
+    /// The surgery file as it was named.
+    surgery: Option<String>,
+}
+
+impl Model {
+    /// One line an operation, what the surgery came to, how the weights are held.
+    fn report(&self, source: Option<&Source>) {
+        let Loaded { report, policy, timings, .. } = &self.loaded;
+        if self.surgery.is_some() {
+            for line in report.lines() {
+                output::stderr(&format!("surgery: {line}\n"));
+            }
+            say(&report.diagnostics, source);
+        }
+        output::stderr(&format!("loaded in {}: {}\n", seconds(timings.total), policy.line()));
+    }
+
+    /// `surgery` of the JSON object.
+    pub(super) fn surgery(&self) -> Value {
+        let Some(file) = &self.surgery else { return Value::Null };
+        let Loaded { plan, report, .. } = &self.loaded;
+        json!({
+            "file": file,
+            "digest": plan.digest(),
+            "weights_sha256": report.weights_sha256,
+            "operations": plan.summary().operations,
+            "tensors_edited": plan.summary().tensors_edited,
+        })
+    }
+
+    /// Seconds that loading took, for the JSON object.
+    pub(super) fn load_seconds(&self) -> f64 {
+        self.loaded.timings.total.as_secs_f64()
+    }
+}
+
+/// `-` is standard input.
+pub(super) fn is_standard_input(name: &Path) -> bool {
+    name.as_os_str() == "-"
+}
+
+/// All of standard input, without the line break at its end.
+pub(super) fn standard_input() -> Result<String, Ended> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).into_diagnostic().wrap_err("standard input cannot be read")?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+/// The most memory that this process has had so far, in bytes.
+pub(super) fn peak_memory() -> Option<u64> {
+    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        return line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024);
+    }
+    mlx::peak_memory().ok().map(|bytes| bytes as u64)
+}
+
+/// Tokens a second; `None` where there is nothing to divide.
+pub(super) fn rate(tokens: usize, time: Duration) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "no text has 2⁵² tokens")]
+    let rate = tokens as f64 / time.as_secs_f64();
+    (tokens > 0 && rate.is_finite()).then_some(rate)
+}
+
+/// `0.12 s`.
+pub(super) fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+fn say(diagnostics: &[Diagnostic], source: Option<&Source>) {
+    if !diagnostics.is_empty() {
+        output::stderr(&render(diagnostics, source, output::stderr_look()));
+    }
+}
+
+fn diagnostic(error: &ReadError) -> Diagnostic {
+    let code = match error.kind {
+        ReadErrorKind::BadIndex => Code::BadShardIndex,
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::ModelUnreadable,
+    };
+    let diagnostic = Diagnostic::new(code, error.to_string());
+    match &error.help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}
+
+fn precision(choice: DtypeChoice) -> Precision {
+    match choice {
+        DtypeChoice::Auto => Precision::Auto,
+        DtypeChoice::Native => Precision::Native,
+        DtypeChoice::F32 => Precision::F32,
+        DtypeChoice::F16 => Precision::F16,
+        DtypeChoice::Bf16 => Precision::Bf16,
+    }
+}
+
+/// The loading bar: on a terminal only.
+struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    fn new(quiet: bool) -> Self {
+        if quiet || !std::io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let template = "loading {wide_bar} {bytes} of {total_bytes}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            let full = output::stderr_look().either("━━─", "==-");
+            bar.set_style(style.progress_chars(full));
+        }
+        Self(Some(bar))
+    }
+
+    fn show(&self, progress: Progress) {
+        if let Some(bar) = &self.0 {
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
