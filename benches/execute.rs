@@ -23,11 +23,23 @@ const RUNS: usize = 9;
 const PROGRAMS: [(&str, usize, &str); 6] = [
     ("scale", 2, "{op: scale, pattern: '*', factor: 1.1}"),
     ("add", 3, "{op: add, pattern: '*', source: a.safetensors, alpha: 0.5}"),
-    ("lerp", 3, "{op: interpolate, pattern: '*', source_a: a.safetensors, source_b: b.safetensors, ratio: 0.3, method: lerp}"),
-    ("slerp", 5, "{op: interpolate, pattern: '*', source_a: a.safetensors, source_b: b.safetensors, ratio: 0.3, method: slerp}"),
+    (
+        "lerp",
+        3,
+        "{op: interpolate, pattern: '*', source_a: a.safetensors, source_b: b.safetensors, ratio: 0.3, method: lerp}",
+    ),
+    (
+        "slerp",
+        5,
+        "{op: interpolate, pattern: '*', source_a: a.safetensors, source_b: b.safetensors, ratio: 0.3, method: slerp}",
+    ),
     ("replace", 2, "{op: replace, pattern: m.weight, source: a.safetensors, source_key: m.weight}"),
-    ("scale, add, add", 4, "{op: scale, pattern: '*', factor: 1.1}, {op: add, pattern: '*', source: a.safetensors}, \
-      {op: add, pattern: '*', source: b.safetensors, alpha: -0.5}"),
+    (
+        "scale, add, add",
+        4,
+        "{op: scale, pattern: '*', factor: 1.1}, {op: add, pattern: '*', source: a.safetensors}, \
+      {op: add, pattern: '*', source: b.safetensors, alpha: -0.5}",
+    ),
 ];
 
 fn main() {
@@ -43,7 +55,12 @@ fn main() {
             let bytes = ELEMENTS * width * moves;
             let [bare, full] = [false, true].map(|report| speed(&plan, bytes, report));
             let percent = |speed: f64| format!("{:.0} %", speed / copy * 100.0);
-            println!("{:24} {bare:10.1} {:>14} {:>14}", format!("{name} {program}"), percent(bare), percent(full));
+            println!(
+                "{:24} {bare:10.1} {:>14} {:>14}",
+                format!("{name} {program}"),
+                percent(bare),
+                percent(full)
+            );
         }
     }
 }
@@ -51,7 +68,8 @@ fn main() {
 /// A base and two donors of random numbers.
 fn prepare(root: &Path, dtype: Dtype) {
     fs::create_dir_all(root.join("model")).expect("a directory");
-    fs::write(root.join("model/config.json"), r#"{"model_type": "llama", "tie_word_embeddings": false}"#).expect("a file");
+    fs::write(root.join("model/config.json"), r#"{"model_type": "llama", "tie_word_embeddings": false}"#)
+        .expect("a file");
     for (file, seed) in [("model/model.safetensors", 1), ("a.safetensors", 2), ("b.safetensors", 3)] {
         let mut state: u32 = seed;
         let mut next = || {

@@ -194,8 +194,14 @@ pub struct GenerateArgs {
     #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
     pub model: ModelArgs,
     /// The prompt (`-` reads it from standard input)
-    #[arg(long, short, value_name = "TEXT", required_unless_present = "tokens", conflicts_with = "tokens",
-        allow_hyphen_values = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        required_unless_present = "tokens",
+        conflicts_with = "tokens",
+        allow_hyphen_values = true
+    )]
     pub prompt: Option<String>,
     /// Token ids instead of a prompt; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',')]

@@ -44,7 +44,14 @@ fn request(args: &GenerateArgs, session: &Session<'_>) -> Result<Request, Ended>
     limits.check(&prompt)?;
     let max_tokens = limits.max_tokens(prompt.len(), args.max_tokens, defaults.max_tokens)?;
     let eos = defaults.eos_ids(config, text.as_ref().map(|(tokenizer, _)| &**tokenizer));
-    Ok(Request { prompt, max_tokens, sampling: sampling(args, &defaults), eos, stop: args.stop.clone(), text })
+    Ok(Request {
+        prompt,
+        max_tokens,
+        sampling: sampling(args, &defaults),
+        eos,
+        stop: args.stop.clone(),
+        text,
+    })
 }
 
 fn prompt_tokens(
@@ -172,9 +179,10 @@ impl Answer {
 
     fn line(&self, prompt_len: usize) -> String {
         let speed = |rate: Option<f64>| rate.map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
-        let first = self.first_token.map_or(String::new(), |time| format!(", the first after {}", seconds(time)));
-        let memory =
-            session::peak_memory().map_or(String::new(), |bytes| format!("; peak memory {} MB", bytes / 1_000_000));
+        let first =
+            self.first_token.map_or(String::new(), |time| format!(", the first after {}", seconds(time)));
+        let memory = session::peak_memory()
+            .map_or(String::new(), |bytes| format!("; peak memory {} MB", bytes / 1_000_000));
         format!(
             "read {prompt_len} tokens{}; wrote {}{}{first}{memory}\n",
             speed(rate(prompt_len, self.prefill)),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::session::{self, Ended, Session, rate, seconds};
@@ -29,7 +29,8 @@ fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
     Limits { vocabulary: Some(vocabulary), ..Limits::default() }.check(&tokens)?;
 
     let begin = Instant::now();
-    let mut file = args.logits.as_deref().map(|path| LogitsFile::begin(path, tokens.len(), vocabulary)).transpose()?;
+    let mut file =
+        args.logits.as_deref().map(|path| LogitsFile::begin(path, tokens.len(), vocabulary)).transpose()?;
     let score = score(&*model.loaded.model, &tokens, |logits| match &mut file {
         Some(file) => file.write(logits),
         None => Ok(()),

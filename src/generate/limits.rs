@@ -31,18 +31,22 @@ impl Limits {
     /// When there is none, one that the model does not know, or more than it has positions for.
     pub fn check(&self, tokens: &[u32]) -> Result<(), Error> {
         if tokens.is_empty() {
-            return Err(Error::prompt("there is nothing to start from: the text has no token")
-                .or_help("give at least a word, or a model whose tokenizer begins texts with a token of its own"));
+            return Err(Error::prompt("there is nothing to start from: the text has no token").or_help(
+                "give at least a word, or a model whose tokenizer begins texts with a token of its own",
+            ));
         }
         if let Some(vocabulary) = self.vocabulary
             && let Some((at, id)) = tokens.iter().enumerate().find(|(_, id)| **id as usize >= vocabulary)
         {
             let reason = format!("token {id} (at position {at}) is not one of the model's {vocabulary}");
-            return Err(Error::prompt(reason).or_help("the tokenizer, or `--tokens`, belongs to another model"));
+            return Err(
+                Error::prompt(reason).or_help("the tokenizer, or `--tokens`, belongs to another model")
+            );
         }
         match self.context {
             Some(context) if tokens.len() > context => {
-                let reason = format!("{} tokens are more than the model's context of {context}", tokens.len());
+                let reason =
+                    format!("{} tokens are more than the model's context of {context}", tokens.len());
                 Err(Error::prompt(reason).or_help("shorten the text"))
             }
             _ => Ok(()),
@@ -54,17 +58,25 @@ impl Limits {
     ///
     /// # Errors
     /// When nothing fits behind the prompt, or less than was asked for.
-    pub fn max_tokens(&self, prompt: usize, asked: Option<usize>, usual: Option<usize>) -> Result<usize, Error> {
+    pub fn max_tokens(
+        &self,
+        prompt: usize,
+        asked: Option<usize>,
+        usual: Option<usize>,
+    ) -> Result<usize, Error> {
         let wanted = asked.or(usual).unwrap_or(MAX_TOKENS);
-        let Some(room) = self.context.map(|context| context.saturating_sub(prompt)) else { return Ok(wanted) };
+        let Some(room) = self.context.map(|context| context.saturating_sub(prompt)) else {
+            return Ok(wanted);
+        };
         let context = room + prompt;
         if room == 0 && wanted > 0 {
             let reason = format!("the prompt's {prompt} tokens fill the model's context of {context}");
             return Err(Error::prompt(reason).or_help("shorten the prompt"));
         }
         if asked.is_some() && wanted > room {
-            let reason =
-                format!("{prompt} tokens of prompt and {wanted} to generate exceed the model's context of {context}");
+            let reason = format!(
+                "{prompt} tokens of prompt and {wanted} to generate exceed the model's context of {context}"
+            );
             return Err(Error::prompt(reason).or_help(&format!("`--max-tokens {room}` is what fits")));
         }
         Ok(wanted.min(room))
@@ -111,6 +123,9 @@ mod tests {
         assert_eq!(LIMITS.max_tokens(5, None, None).unwrap(), 3);
         assert_eq!(LIMITS.max_tokens(5, None, Some(2)).unwrap(), 2);
         assert_eq!(Limits::default().max_tokens(5, None, None).unwrap(), MAX_TOKENS);
-        check_refused(LIMITS.max_tokens(8, None, None), "the prompt's 8 tokens fill the model's context of 8");
+        check_refused(
+            LIMITS.max_tokens(8, None, None),
+            "the prompt's 8 tokens fill the model's context of 8",
+        );
     }
 }

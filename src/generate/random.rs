@@ -5,20 +5,20 @@
 
 /// A stream of random numbers that depends on its seed alone.
 #[derive(Debug, Clone)]
-pub struct Random {
+pub(super) struct Random {
     state: [u64; 4],
 }
 
 impl Random {
     /// The stream of a seed.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut mixer = seed;
         Self { state: std::array::from_fn(|_| split_mix(&mut mixer)) }
     }
 
     /// A number in [0, 1), in steps of 2⁻⁵³.
-    pub fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64 exactly")]
         let numerator = (self.next() >> 11) as f64;
         numerator * (1.0 / 9_007_199_254_740_992.0)
