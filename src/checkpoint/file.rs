@@ -2,15 +2,20 @@
 
 use std::fs::{File, Metadata};
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use super::ReadError;
 
-/// Opens a regular file. What it is is asked before it is opened: opening a FIFO would wait for its writer.
+/// Opens a regular file. What it is, is asked before it is opened, because opening a device can have effects, and after,
+/// because it may be another by then; a FIFO that took its place is opened without waiting for a writer.
 pub(super) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
     let refused = |error: std::io::Error| ReadError::io(path, &error);
     regular(path, &path.metadata().map_err(refused)?)?;
-    let file = File::open(path).map_err(refused)?;
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(refused)?;
     let metadata = file.metadata().map_err(refused)?;
     regular(path, &metadata)?;
     Ok((file, metadata))

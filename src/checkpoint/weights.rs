@@ -47,7 +47,7 @@ impl Weights {
             }
         }
         if !errors.is_empty() {
-            return Err(errors);
+            return Err(shortened(errors));
         }
         let index = TensorIndex::new(entries(&shards));
         distinct(path, &shards, &index).map_err(|error| vec![error])?;
@@ -76,6 +76,18 @@ impl Weights {
             },
         }
     }
+}
+
+/// Hundreds of shards may fail for one reason (a download that never ran, too many open files).
+fn shortened(mut errors: Vec<ReadError>) -> Vec<ReadError> {
+    const SHOWN: usize = 8;
+    let more = errors.len().saturating_sub(SHOWN);
+    errors.truncate(SHOWN);
+    if let Some(last) = errors.last_mut().filter(|_| more > 0) {
+        let files = if more == 1 { "file is" } else { "files are" };
+        last.reason = format!("{}; {more} more {files} refused", last.reason);
+    }
+    errors
 }
 
 fn entries(shards: &[Shard]) -> Vec<(Key, TensorInfo)> {

@@ -211,6 +211,15 @@ fn every_broken_shard_is_named() {
 }
 
 #[test]
+fn many_broken_shards_are_counted() {
+    let names = (0..20).map(|n| format!("model-{n:02}.safetensors"));
+    let dir = names.fold(Dir::new(), |dir, name| dir.with(&name, ""));
+    let errors = Weights::open(dir.path()).unwrap_err();
+    assert_eq!(errors.len(), 8);
+    assert_eq!(errors[7].reason, "empty (0 bytes); 12 more files are refused");
+}
+
+#[test]
 fn a_directory_without_weights_says_what_it_has() {
     let refuse = |names: &[&str], reason: &str| {
         let dir = names.iter().fold(Dir::new(), |dir, name| dir.with(name, "x"));
