@@ -45,6 +45,10 @@ pub enum SurgeryCommand {
     Check(CheckArgs),
     /// List the keys that a pattern would see in a model
     Keys(KeysArgs),
+    /// Write the checkpoint that a surgery file makes of a model
+    Export(ExportArgs),
+    /// Compare two checkpoints, or a model with what a surgery file makes of it
+    Diff(DiffArgs),
     /// Explain a diagnostic's code
     Explain(ExplainArgs),
     /// Print the JSON Schema of surgery files, for editors
@@ -130,6 +134,44 @@ pub struct KeysArgs {
     /// How to print the keys
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
     pub format: PlanFormat,
+}
+
+/// `mlxcel surgery export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The surgery file (YAML)
+    pub file: PathBuf,
+    /// The model directory
+    #[arg(long, value_name = "DIR")]
+    pub model: PathBuf,
+    /// The directory to write, which must not exist
+    #[arg(long, short, value_name = "NEW")]
+    pub output: PathBuf,
+    /// How to say what was done
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    pub format: PlanFormat,
+    /// Count warnings as errors: then nothing is written
+    #[arg(long, value_name = "WHAT")]
+    pub deny: Option<Deny>,
+}
+
+/// `mlxcel surgery diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// A model directory, or weights to compare with others
+    pub first: PathBuf,
+    /// The weights to compare with: a directory, a .safetensors file or an index file
+    #[arg(required_unless_present = "surgery", conflicts_with = "surgery")]
+    pub second: Option<PathBuf>,
+    /// Compare the model with what this surgery file (YAML) makes of it
+    #[arg(long, value_name = "FILE")]
+    pub surgery: Option<PathBuf>,
+    /// How to print the differences
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    pub format: PlanFormat,
+    /// List every tensor instead of folding by layer
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// `mlxcel surgery explain`.

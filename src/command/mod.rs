@@ -3,8 +3,11 @@
 //! Codes: 0 fine; 1 a diagnostic of severity error or a failure while running; 2 a wrong command line; 130 Ctrl-C.
 
 mod about;
+mod bar;
 mod check;
+mod diff;
 mod explain;
+mod export;
 #[cfg(feature = "mlx")]
 mod generate;
 mod keys;
@@ -28,6 +31,9 @@ pub type Outcome = miette::Result<ExitCode>;
 /// The exit code of a wrong command line.
 pub const WRONG_COMMAND_LINE: u8 = 2;
 
+/// The exit code after Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
+
 /// Runs a command to its exit code.
 #[must_use]
 pub fn run(command: Command) -> ExitCode {
@@ -36,6 +42,8 @@ pub fn run(command: Command) -> ExitCode {
             SurgeryCommand::Plan(args) => plan::run(&args),
             SurgeryCommand::Check(args) => check::run(&args),
             SurgeryCommand::Keys(args) => keys::run(&args),
+            SurgeryCommand::Export(args) => export::run(&args),
+            SurgeryCommand::Diff(args) => diff::run(&args),
             SurgeryCommand::Explain(args) => explain::run(&args),
             SurgeryCommand::Schema => about::schema(),
         },

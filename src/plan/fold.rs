@@ -7,7 +7,7 @@ use crate::diagnostic::Look;
 
 /// Names with something equal to say of each, folded: every hole of the name takes every number of its set.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Folded<T> {
+pub(crate) struct Folded<T> {
     /// The text around the holes: one piece more than there are holes.
     pieces: Vec<String>,
     /// For each hole, its numbers, ascending.
@@ -18,7 +18,7 @@ pub(super) struct Folded<T> {
 
 /// Folds names by the dotted components that are numbers. Names with different details are never folded together, and a
 /// fold stands for exactly the names that went into it. In order of first appearance; names must be distinct.
-pub(super) fn fold<'n, T: Clone + Eq + Hash>(
+pub(crate) fn fold<'n, T: Clone + Eq + Hash>(
     names: impl IntoIterator<Item = (&'n str, T)>,
 ) -> Vec<Folded<T>> {
     let mut places = HashMap::new();
@@ -50,7 +50,7 @@ impl<T> Folded<T> {
 
     /// The name, with each set of more than one number in braces.
     #[must_use]
-    pub(super) fn name(&self, look: Look) -> String {
+    pub(crate) fn name(&self, look: Look) -> String {
         let mut name = String::new();
         for (at, piece) in self.pieces.iter().enumerate() {
             if let Some(numbers) = at.checked_sub(1).and_then(|hole| self.holes.get(hole)) {

@@ -9,7 +9,7 @@ mod digest;
 mod donor;
 mod draft;
 pub mod explain;
-mod fold;
+pub(crate) mod fold;
 mod interpolate;
 pub mod json;
 mod near;

@@ -1,0 +1,109 @@
+//! `mlxcel surgery export` and `mlxcel surgery diff`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::program::{Run, mlxcel};
+
+const YAML: &str = "version: 1
+operations:
+- op: scale
+  pattern: 'model.layers.*.mlp.down_proj.weight'
+  factor: 0.5
+- op: add
+  pattern: model.norm.weight
+  source: model/model.safetensors
+";
+
+/// A directory with a surgery file and a small model.
+fn stage() -> tempfile::TempDir {
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales/base-bf16");
+    std::os::unix::fs::symlink(model, stage.path().join("model")).expect("a link");
+    fs::write(stage.path().join("surgery.yaml"), YAML).expect("a file");
+    stage
+}
+
+#[track_caller]
+fn check(stage: &tempfile::TempDir, arguments: &str, code: i32) -> Run {
+    let run = mlxcel(stage.path(), arguments);
+    assert_eq!(run.code, code, "{arguments}: {run:#?}");
+    run
+}
+
+const EXPORT: &str = "surgery export surgery.yaml --model model --output new";
+
+#[test]
+fn an_export_says_on_standard_error_what_was_done() {
+    let stage = stage();
+    let run = check(&stage, EXPORT, 0);
+    assert_eq!(run.stdout, "");
+    assert!(run.stderr.starts_with("1 scale: "), "{}", run.stderr);
+    assert!(run.stderr.contains("\n2 add: 1 tensor, "), "{}", run.stderr);
+    assert!(run.stderr.contains(" lost to rounding") || run.stderr.contains("by 100.000 %"), "{}", run.stderr);
+    for name in ["config.json", "model.safetensors", "surgery.json", "tokenizer.json"] {
+        assert!(stage.path().join("new").join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn as_json_it_is_one_object_with_the_report() {
+    let stage = stage();
+    let run = check(&stage, &format!("{EXPORT} --format json"), 0);
+    let (object, record) = (run.json(), fs::read(stage.path().join("new/surgery.json")).expect("a record"));
+    let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+    assert_eq!(object["report"], record["report"]);
+    assert_eq!(object["digest"], record["digest"]);
+    assert_eq!(record["surgery"], "surgery.yaml");
+    assert_eq!(object["report"]["weights_sha256"].as_str().map(str::len), Some(64));
+    assert_eq!(object["report"]["operations"][1]["relative_change"], 1.0);
+}
+
+#[test]
+fn what_exists_is_never_written_over() {
+    let stage = stage();
+    check(&stage, EXPORT, 0);
+    let run = check(&stage, EXPORT, 1);
+    assert!(run.stderr.contains("surgery::output_exists"), "{}", run.stderr);
+    let run = check(&stage, &format!("{EXPORT}/deeper/still --format json"), 1);
+    assert_eq!(run.json()["diagnostics"][0]["code"], "surgery::output_unwritable");
+}
+
+#[test]
+fn a_file_with_mistakes_writes_nothing() {
+    let stage = stage();
+    fs::write(stage.path().join("surgery.yaml"), YAML.replace("0.5", ".nan")).expect("a file");
+    let run = check(&stage, EXPORT, 1);
+    assert!(run.stderr.contains("surgery::not_finite"), "{}", run.stderr);
+    assert!(!stage.path().join("new").exists());
+}
+
+#[test]
+fn the_export_differs_from_its_base_as_the_plan_said_it_would() {
+    let stage = stage();
+    check(&stage, EXPORT, 0);
+    let [planned, written] =
+        ["surgery diff model --surgery surgery.yaml", "surgery diff model new"].map(|arguments| {
+            let json = check(&stage, &format!("{arguments} --format json"), 0).json();
+            let text = check(&stage, arguments, 0).stdout;
+            assert!(text.contains("model.layers.{0"), "{text}");
+            assert!(text.contains("change 50 %"), "{text}");
+            json
+        });
+    assert_eq!(planned["tensors"], written["tensors"]);
+    assert_eq!(planned["summary"], written["summary"]);
+    assert_eq!(planned["summary"]["only_second"], 0);
+    let norm = planned["tensors"].as_array().and_then(|all| all.last()).expect("a difference");
+    assert_eq!((&norm["key"], &norm["relative"]), (&"model.norm.weight".into(), &1.0.into()));
+    let same = check(&stage, "surgery diff model model", 0);
+    assert!(same.stdout.starts_with("  0 of "), "{}", same.stdout);
+}
+
+#[test]
+fn a_diff_names_what_it_cannot_read() {
+    let stage = stage();
+    let run = check(&stage, "surgery diff model nowhere", 1);
+    assert!(run.stderr.contains("nowhere"), "{}", run.stderr);
+    check(&stage, "surgery diff model", 2);
+    check(&stage, "surgery diff model model --surgery surgery.yaml", 2);
+}
