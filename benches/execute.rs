@@ -1,6 +1,10 @@
 //! How near executing comes to the speed of memory: each program's bytes a second as a part of what a plain parallel
 //! copy reaches in the same run. `cargo bench --no-default-features --bench execute`.
 
+#![expect(missing_docs, reason = "a program")]
+#![expect(clippy::print_stdout, reason = "its figures are for people")]
+#![expect(clippy::cast_precision_loss, reason = "figures are shown with three digits")]
+
 use std::fs;
 use std::path::Path;
 use std::time::Instant;

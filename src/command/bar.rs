@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Progress of a long piece of work. It goes away when it is dropped.
 #[derive(Debug)]
 pub(super) struct Bar {
-    bar: ProgressBar,
+    inner: ProgressBar,
     begun: Instant,
     shown: bool,
 }
@@ -33,22 +33,22 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_message(what);
-        Self { bar, begun: Instant::now(), shown: false }
+        Self { inner: bar, begun: Instant::now(), shown: false }
     }
 
     /// So many are done, of so many in all.
     pub(super) fn set(&mut self, done: u64, total: u64) {
         if !self.shown && self.begun.elapsed() >= PATIENCE {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.inner.set_draw_target(ProgressDrawTarget::stderr());
             self.shown = true;
         }
-        self.bar.set_length(total);
-        self.bar.set_position(done);
+        self.inner.set_length(total);
+        self.inner.set_position(done);
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.inner.finish_and_clear();
     }
 }

@@ -115,8 +115,7 @@ fn as_text(found: &[Comparison], look: Look, all: bool) -> String {
         text.push('\n');
     }
     let (differ, equal) = (different.len(), found.len() - different.len());
-    text.push_str(&format!("  {differ} of {} tensors differ, {equal} are equal\n", found.len()));
-    text
+    text + &format!("  {differ} of {} tensors differ, {equal} are equal\n", found.len())
 }
 
 /// Tensors whose names differ in numbers only and of which the same kind of thing is to be said, in order.

@@ -82,22 +82,21 @@ impl BlockSums {
     #[expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
     fn strips(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
         // Products of two f32 are exact in f64.
-        let (mut x, mut y) = ([f32::ZERO; STRIP], [f32::ZERO; STRIP]);
+        let (mut a_values, mut b_values) = ([f32::ZERO; STRIP], [f32::ZERO; STRIP]);
         let (a_width, b_width) = (a.0.bitsize() / 8, b.0.bitsize() / 8);
         for (a_bytes, b_bytes) in a.1.chunks(STRIP * a_width).zip(b.1.chunks(STRIP * b_width)) {
             let n = a_bytes.len() / a_width;
-            decode(a.0, a_bytes, &mut x[..n]);
-            decode(b.0, b_bytes, &mut y[..n]);
+            decode(a.0, a_bytes, &mut a_values[..n]);
+            decode(b.0, b_bytes, &mut b_values[..n]);
             // Zeros beyond the end change no sum.
-            x[n..].fill(0.0);
-            y[n..].fill(0.0);
-            let (x, y) = (x.as_chunks::<8>().0, y.as_chunks::<8>().0);
-            for (x, y) in x.iter().zip(y) {
+            a_values[n..].fill(0.0);
+            b_values[n..].fill(0.0);
+            for (eight_a, eight_b) in a_values.as_chunks::<8>().0.iter().zip(b_values.as_chunks::<8>().0) {
                 for lane in 0..8 {
-                    let (x, y) = (f64::from(x[lane]), f64::from(y[lane]));
-                    self.dot[lane] += x * y;
-                    self.a_square[lane] += x * x;
-                    self.b_square[lane] += y * y;
+                    let (a, b) = (f64::from(eight_a[lane]), f64::from(eight_b[lane]));
+                    self.dot[lane] += a * b;
+                    self.a_square[lane] += a * a;
+                    self.b_square[lane] += b * b;
                 }
             }
         }

@@ -158,8 +158,8 @@ struct Sums {
     different: u64,
     max: f64,
     change: f64,
-    a_square: f64,
-    b_square: f64,
+    first_square: f64,
+    second_square: f64,
     dot: f64,
     /// Whether any byte differs.
     bytes_differ: bool,
@@ -182,27 +182,29 @@ fn sums_of(a: (Dtype, &[u8]), b: (Dtype, &[u8])) -> Sums {
         })
         .collect();
     let mut total = Sums::default();
-    tiles.iter().for_each(|tile| total.add(tile));
+    for tile in &tiles {
+        total.add(tile);
+    }
     total
 }
 
 impl Sums {
-    fn count_values(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
-        let (mut x, mut y) = ([0f32; STRIP], [0f32; STRIP]);
-        let strips = a.1.chunks(STRIP * width(a.0)).zip(b.1.chunks(STRIP * width(b.0)));
-        for (a_strip, b_strip) in strips {
-            let n = a_strip.len() / width(a.0);
-            decode(a.0, a_strip, &mut x[..n]);
-            decode(b.0, b_strip, &mut y[..n]);
-            for (x, y) in x[..n].iter().zip(&y[..n]) {
-                let (a, b) = (f64::from(*x), f64::from(*y));
-                let change = b - a;
-                self.different += u64::from(x.to_bits() != y.to_bits());
+    fn count_values(&mut self, first: (Dtype, &[u8]), second: (Dtype, &[u8])) {
+        let (mut olds, mut news) = ([0f32; STRIP], [0f32; STRIP]);
+        let strips = first.1.chunks(STRIP * width(first.0)).zip(second.1.chunks(STRIP * width(second.0)));
+        for (old_bytes, new_bytes) in strips {
+            let n = old_bytes.len() / width(first.0);
+            decode(first.0, old_bytes, &mut olds[..n]);
+            decode(second.0, new_bytes, &mut news[..n]);
+            for (old, new) in olds[..n].iter().zip(&news[..n]) {
+                self.different += u64::from(old.to_bits() != new.to_bits());
+                let (old, new) = (f64::from(*old), f64::from(*new));
+                let change = new - old;
                 self.max = if change.abs() > self.max || change.is_nan() { change.abs() } else { self.max };
                 self.change += change * change;
-                self.a_square += a * a;
-                self.b_square += b * b;
-                self.dot += a * b;
+                self.first_square += old * old;
+                self.second_square += new * new;
+                self.dot += old * new;
             }
         }
     }
@@ -211,8 +213,8 @@ impl Sums {
         self.different += next.different;
         self.max = if next.max > self.max || next.max.is_nan() { next.max } else { self.max };
         self.change += next.change;
-        self.a_square += next.a_square;
-        self.b_square += next.b_square;
+        self.first_square += next.first_square;
+        self.second_square += next.second_square;
         self.dot += next.dot;
         self.bytes_differ |= next.bytes_differ;
     }
@@ -227,8 +229,8 @@ impl Sums {
             elements: info.shape.iter().map(|&n| n as u64).product(),
             different: self.different,
             max: figure(self.max),
-            relative: figure(self.change.sqrt() / self.a_square.sqrt()),
-            cosine: figure(self.dot / (self.a_square.sqrt() * self.b_square.sqrt())),
+            relative: figure(self.change.sqrt() / self.first_square.sqrt()),
+            cosine: figure(self.dot / (self.first_square.sqrt() * self.second_square.sqrt())),
         })
     }
 }

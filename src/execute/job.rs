@@ -224,7 +224,7 @@ impl<'p> Job<'p> {
             begin.read(&elements, out)?;
         }
         let inputs = self.read(elements, buffers)?;
-        Ok(edit(&self.recipe, Tile { first, out, inputs: &inputs }, count))
+        Ok(edit(&self.recipe, &mut Tile { first, out, inputs: &inputs }, count))
     }
 
     /// Reads the same elements of all inputs.

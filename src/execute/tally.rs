@@ -55,7 +55,7 @@ impl Tally {
             for ((before, after), delta) in bits.zip(delta) {
                 let meant = *delta != S::Work::ZERO;
                 deltas += u32::from(meant);
-                lost += u32::from(meant & (before == after));
+                lost += u32::from(meant && before == after);
             }
             self.deltas += u64::from(deltas);
             self.lost += u64::from(lost);

@@ -21,7 +21,7 @@ pub(super) struct Tile<'t> {
 }
 
 /// Makes a tile's result. `count` asks for figures.
-pub(super) fn edit(recipe: &Recipe, tile: Tile<'_>, count: bool) -> Outcome {
+pub(super) fn edit(recipe: &Recipe, tile: &mut Tile<'_>, count: bool) -> Outcome {
     match recipe.dtype {
         Dtype::F16 if count => run::<Half, true>(recipe, tile),
         Dtype::F16 => run::<Half, false>(recipe, tile),
@@ -37,7 +37,7 @@ pub(super) fn edit(recipe: &Recipe, tile: Tile<'_>, count: bool) -> Outcome {
 }
 
 /// Bits as they are, and zeros.
-fn copy(recipe: &Recipe, tile: Tile<'_>) {
+fn copy(recipe: &Recipe, tile: &mut Tile<'_>) {
     let width = recipe.width();
     if recipe.start == Start::Zeros {
         tile.out.fill(0);
@@ -57,7 +57,7 @@ fn copy(recipe: &Recipe, tile: Tile<'_>) {
     target_arch = "x86_64",
     expect(unsafe_code, reason = "instructions that were asked for at run time")
 )]
-fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: Tile<'_>) -> Outcome {
+fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
     if !COUNT && !recipe.computes() {
         copy(recipe, tile);
         return Outcome::default();
@@ -65,7 +65,7 @@ fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: Tile<'_>) -> Outcome
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]
-        fn wide<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: Tile<'_>) -> Outcome {
+        fn wide<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
             strips::<S, COUNT>(recipe, tile)
         }
         // SAFETY: the processor has AVX2, the only feature that `wide` is compiled for.
@@ -76,7 +76,7 @@ fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: Tile<'_>) -> Outcome
 
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
-fn strips<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: Tile<'_>) -> Outcome {
+fn strips<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
     let mut outcome = Outcome::new(if COUNT { recipe.steps.len() } else { 0 });
     let mut bench = Bench::<S>::new();
     for (i, chunk) in tile.out.chunks_mut(STRIP * S::BYTES).enumerate() {

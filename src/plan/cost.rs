@@ -55,8 +55,8 @@ pub(crate) fn reads(action: &Action) -> impl Iterator<Item = &TensorRef> {
     let (first, second) = match action {
         Action::Scale { .. } | Action::Zero { .. } => (None, None),
         Action::Add { donor, .. } | Action::Replace { donor } => (Some(donor), None),
-        Action::Blend { a, ratio, .. } if *ratio == 0.0 => (Some(a), None),
-        Action::Blend { b, ratio, .. } if *ratio == 1.0 => (Some(b), None),
+        Action::Blend { a, ratio, .. } if *ratio <= 0.0 => (Some(a), None),
+        Action::Blend { b, ratio, .. } if *ratio >= 1.0 => (Some(b), None),
         Action::Blend { a, b, .. } => (Some(a), Some(b)),
     };
     first.into_iter().chain(second)

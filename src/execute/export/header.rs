@@ -40,7 +40,7 @@ impl<'p> Layout<'p> {
         if plan.programs().is_empty() {
             // Not a byte differs, not even behind the last tensor.
             let end = shard.fingerprint.len;
-            let untouched = vec![shard.data_start..end];
+            let untouched = std::iter::once(shard.data_start..end).collect();
             return Ok(Self { shard, header, untouched, data_end: end, head: Vec::new() });
         }
         let data_end = shard.tensors.iter().map(|tensor| tensor.range.end).max().unwrap_or(shard.data_start);

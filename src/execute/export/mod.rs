@@ -122,7 +122,7 @@ impl Writer<'_> {
         // What is not written below is made by programs, in the order of keys.
         file.set_len(layout.file_len()).map_err(ExportError::write(&path))?;
         for range in &layout.untouched {
-            self.seek(&mut file, &path, layout.place(range.start))?;
+            seek(&mut file, &path, layout.place(range.start))?;
             self.copy(layout.shard, range.clone(), &mut file, &path)?;
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Writer<'_> {
     ) -> Result<(), ExportError> {
         let path = self.path(layouts[shard].shard);
         let mut file = open(&path)?;
-        self.seek(&mut file, &path, offset)?;
+        seek(&mut file, &path, offset)?;
         executor.stream(program, &mut |bytes: &[u8]| self.write(&mut file, &path, bytes))
     }
 
@@ -148,7 +148,7 @@ impl Writer<'_> {
         let mut file = open(&path)?;
         for (member, offset) in head.members.iter().zip(layouts[head.shard].head_places()) {
             if !member.edited {
-                self.seek(&mut file, &path, offset)?;
+                seek(&mut file, &path, offset)?;
                 self.copy(
                     &plan.base().weights.shards[member.source],
                     member.range.clone(),
@@ -188,10 +188,6 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn seek(&self, file: &mut File, path: &Path, offset: u64) -> Result<(), ExportError> {
-        file.seek(SeekFrom::Start(offset)).map(drop).map_err(ExportError::write(path))
-    }
-
     /// Where a shard is written: under the name it is read by.
     fn path(&self, shard: &Shard) -> PathBuf {
         self.folder.join(shard.path.file_name().unwrap_or_default())
@@ -200,4 +196,8 @@ impl Writer<'_> {
 
 fn open(path: &Path) -> Result<File, ExportError> {
     File::options().write(true).open(path).map_err(ExportError::write(path))
+}
+
+fn seek(file: &mut File, path: &Path, offset: u64) -> Result<(), ExportError> {
+    file.seek(SeekFrom::Start(offset)).map(drop).map_err(ExportError::write(path))
 }

@@ -144,7 +144,7 @@ fn run_all(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Ve
                 &bytes[elements.start * width..elements.end * width]
             })
             .collect();
-        outcome.add(&edit(recipe, Tile { first, out, inputs: &inputs }, count));
+        outcome.add(&edit(recipe, &mut Tile { first, out, inputs: &inputs }, count));
     }
     (result, outcome)
 }
@@ -197,7 +197,7 @@ fn bytes(dtype: Dtype, n: usize, seed: u64) -> Vec<u8> {
         #[expect(clippy::cast_precision_loss, reason = "any number will do")]
         let value = match random % 8 {
             0 => odd[(random >> 8) as usize % odd.len()],
-            1 => f32::from_bits((random >> 16) as u32),
+            1 => f32::from_bits(u32::try_from(random >> 32).unwrap()),
             _ => ((random >> 40) as f32 / 8_388_608.0 - 1.0) * 2.0,
         };
         match dtype {
