@@ -7,6 +7,7 @@ cargo xtask TASK
 
   setup         Make MLX available to Cargo. On Linux: fetch libmlx, compile mlx-c, write .mlx/cargo.toml; quick when
                 nothing is to do. On macOS there is nothing to do: mlx-rs builds MLX itself.
+  smollm2       Fetch SmolLM2-135M-Instruct (93 MB) into models/, the real model that tests and benchmarks run.
   help          Show this text.
 
 What set-up builds is kept in $MLXCEL_CACHE, else $XDG_CACHE_HOME/mlxcel, else ~/.cache/mlxcel.";
@@ -16,6 +17,7 @@ What set-up builds is kept in $MLXCEL_CACHE, else $XDG_CACHE_HOME/mlxcel, else ~
 pub(crate) enum Task {
     Help,
     Setup,
+    Smollm2,
 }
 
 /// Reads the words after `cargo xtask`.
@@ -25,6 +27,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Task> {
     match words[..] {
         [] | ["help" | "--help" | "-h"] => Ok(Task::Help),
         ["setup"] => Ok(Task::Setup),
+        ["smollm2"] => Ok(Task::Smollm2),
         _ => bail!("`{}` is no task; `cargo xtask help` lists them", words.join(" ")),
     }
 }

@@ -6,6 +6,8 @@
 mod arguments;
 mod process;
 mod setup;
+mod smollm2;
+mod store;
 mod wheel;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -29,6 +31,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
             Ok(())
         }
         Task::Setup => setup::setup(),
+        Task::Smollm2 => smollm2::smollm2(),
     }
 }
 

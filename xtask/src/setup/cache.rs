@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    fs::{self, File, TryLockError},
+    fs::File,
     path::{Path, PathBuf},
 };
 
@@ -10,11 +10,11 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 use super::{LIBMLX, MLX_SYS, bindings, mlxc};
-use crate::process::say;
+use crate::store::Store;
 
 /// A cache folder, built or not.
 pub(super) struct Cache {
-    root: PathBuf,
+    store: Store,
     name: String,
 }
 
@@ -23,15 +23,12 @@ impl Cache {
     pub(super) fn locate() -> Result<Self> {
         let root = root(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
             .context("neither MLXCEL_CACHE nor HOME is set; set MLXCEL_CACHE to a folder of your own")?;
-        fs::create_dir_all(&root).with_context(|| {
-            format!("{}: cannot be made; set MLXCEL_CACHE to another folder", root.display())
-        })?;
-        let root = root.canonicalize().with_context(|| format!("{}: cannot be entered", root.display()))?;
-        Ok(Self { root, name: name() })
+        let store = Store::open(&root).context("set MLXCEL_CACHE to a folder of your own")?;
+        Ok(Self { store, name: name() })
     }
 
     fn folder(&self) -> PathBuf {
-        self.root.join(&self.name)
+        self.store.folder(&self.name)
     }
 
     /// The wheel's own layout: `libmlx.so` finds its BLAS relative to itself.
@@ -59,33 +56,14 @@ impl Cache {
         self.folder().is_dir()
     }
 
-    /// Waits until no other set-up works on this cache. The lock ends with the value, or with the process.
+    /// Keeps other set-ups away from the cache.
     pub(super) fn lock(&self) -> Result<File> {
-        let path = self.root.join("lock");
-        let cannot = || format!("{}: cannot be locked", path.display());
-        let file = File::create(&path).with_context(cannot)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                say("setup: another set-up is at work, waiting for it");
-                file.lock().with_context(cannot)?;
-            }
-            Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
-        }
-        Ok(file)
+        self.store.lock()
     }
 
-    /// Lets `build` fill a folder beside, and names it when that succeeded. Must be called under the lock.
-    pub(super) fn build(&self, build: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let partial = self.root.join("partial");
-        if partial.exists() {
-            fs::remove_dir_all(&partial)
-                .with_context(|| format!("{}: cannot be removed", partial.display()))?;
-        }
-        fs::create_dir(&partial).with_context(|| format!("{}: cannot be made", partial.display()))?;
-        build(&partial)?;
-        fs::rename(&partial, self.folder())
-            .with_context(|| format!("{}: cannot be renamed", partial.display()))
+    /// Makes the folder. To be called under the lock.
+    pub(super) fn make(&self, build: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        self.store.make(&self.name, build)
     }
 }
 

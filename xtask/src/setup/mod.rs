@@ -52,7 +52,7 @@ pub(crate) fn setup() -> Result<()> {
     let _lock = cache.lock()?;
     if !cache.complete() {
         machine::equipped()?;
-        cache.build(build)?;
+        cache.make(build)?;
     }
     let blas = blas::choose(&cache.prefix())?;
     table::write(&cache)?;
