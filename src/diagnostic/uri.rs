@@ -3,8 +3,20 @@
 use std::fmt::Write;
 use std::path::{Component, Path};
 
-/// The path with slashes and without `.` components.
+/// The path with slashes and without `.` components; relative if it lies in the current directory.
 pub(super) fn plain(path: &Path) -> String {
+    slashes(local(path))
+}
+
+/// An absolute path within the current directory is better named from there: so do those who show annotations.
+fn local(path: &Path) -> &Path {
+    let here = std::env::current_dir().ok();
+    let inside =
+        here.and_then(|here| path.strip_prefix(here).ok().filter(|rest| !rest.as_os_str().is_empty()));
+    inside.unwrap_or(path)
+}
+
+fn slashes(path: &Path) -> String {
     let mut text = String::new();
     for component in path.components() {
         match component {
@@ -25,7 +37,8 @@ pub(super) fn plain(path: &Path) -> String {
 
 /// A relative reference for a relative path, a `file:` URI for an absolute one (RFC 3986, RFC 8089).
 pub(super) fn uri(path: &Path) -> String {
-    let plain = plain(path);
+    let path = local(path);
+    let plain = slashes(path);
     let mut uri = String::new();
     if path.is_absolute() {
         uri.push_str(if plain.starts_with('/') { "file://" } else { "file:///" });
@@ -50,5 +63,7 @@ mod tests {
         assert_eq!(uri(Path::new("./a b/ü%.yaml")), "a%20b/%C3%BC%25.yaml");
         assert_eq!(uri(Path::new("../c:d.yaml")), "../c%3Ad.yaml");
         assert_eq!(uri(Path::new("/x/y.yaml")), "file:///x/y.yaml");
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(uri(&here.join("a/b.yaml")), "a/b.yaml");
     }
 }

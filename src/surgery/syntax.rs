@@ -40,10 +40,19 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
             shown(name)
         ));
     }
-    let diagnostic = Diagnostic::new(Code::Syntax, message).label(span, "");
+    let diagnostic = Diagnostic::new(Code::Syntax, fragment(&message)).label(span, "");
     match help {
         Some(help) => diagnostic.help(help),
         None => diagnostic,
+    }
+}
+
+/// A message as ours are: without a capital at its beginning, names and acronyms excepted.
+fn fragment(message: &str) -> String {
+    let mut signs = message.chars();
+    match (signs.next(), signs.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => first.to_lowercase().chain(signs).collect(),
+        _ => message.to_owned(),
     }
 }
 

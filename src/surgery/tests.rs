@@ -248,7 +248,10 @@ fn texts_are_texts() {
     check_operation("op: add, pattern: a, source: 12", &["bad_value: 12"]);
     check_operation("op: add, pattern: a, source: \"a\\0b\"", &["bad_value: \"a\\0b\""]);
     check_operation("op: scale, pattern: a, factor: 1, name: \"a\\nb\"", &["bad_value: \"a\\nb\""]);
-    check_operation("op: scale, pattern: a, factor: 1, exclude: [b, 3]", &["bad_value: 3"]);
+    check_operation(
+        "op: scale, pattern: a, factor: 1, exclude: [b, 3, ~]",
+        &["bad_value: 3", "bad_value: ~"],
+    );
 }
 
 #[test]
@@ -363,6 +366,8 @@ fn what_is_not_one_yaml_document_is_syntax() {
     check("version: 1\noperations:\n\t- op: scale\n", &["syntax: -"]);
     check("version: 1\n---\nversion: 1\n", &["syntax: v"]);
     check("version: 1\noperations: [\n", &["syntax: ["]);
+    check("version: 1\noperations: &x [*x]\n", &["syntax: *"]);
+    check("version: 1\n<<: 3\noperations: []\n", &["syntax: 3"]);
     check("version: 1\n\u{0}\n", &["syntax: \u{0}"]);
     let file = SurgeryFile::parse(Path::new("x"), b"version: 1\nname: \xff\xfe\n");
     assert_eq!(
@@ -390,15 +395,15 @@ fn hostile_yaml_is_refused_at_once() {
 #[test]
 fn files_full_of_mistakes_are_answered_in_time_and_not_at_length() {
     let start = std::time::Instant::now();
-    let fields = (0..20_000).map(|n| format!("f{n}: 1")).collect::<Vec<_>>().join(", ");
-    let operations = "{op: scale, pattern: a}, ".repeat(10_000);
-    let alias = format!("&bad {{op: scael}}, {}", "*bad, ".repeat(5_000));
+    let fields = (0..6_000).map(|n| format!("f{n}: 1")).collect::<Vec<_>>().join(", ");
+    let operations = "{op: scale, pattern: a}, ".repeat(4_000);
+    let alias = format!("&bad {{op: scael}}, {}", "*bad, ".repeat(2_000));
     for text in [
         format!("{{version: 1, {fields}, operations: []}}"),
         format!("{{version: 1, operations: [{operations}]}}"),
         format!("{{version: 1, operations: [{alias}]}}"),
         format!("{{version: 1, operations: [{{op: scale, {fields}}}]}}"),
-        format!("version: 1\noperations: [{{op: prune, layer_ids: [{}]}}]", "-1, ".repeat(20_000)),
+        format!("version: 1\noperations: [{{op: prune, layer_ids: [{}]}}]", "-1, ".repeat(6_000)),
         format!(
             "version: 1\noperations: [{{op: {}, pattern: '{}'}}]",
             "o".repeat(1 << 20),
@@ -478,7 +483,7 @@ fn almost_yaml() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn any_text_is_answered_with_operations_or_mistakes_in_their_places(text in almost_yaml(), lead in "version: 1\noperations:\n  - |") {

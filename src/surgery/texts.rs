@@ -63,7 +63,7 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
             };
             report.bad_value(&node.visible().with(Value::Null), message, "", help);
         }
-        Value::List(_) | Value::Map(_) => {
+        Value::List(_) | Value::Map(_) | Value::Null => {
             report.bad_value(&node.visible().with(Value::Null), message, "", expected(field));
         }
         _ => {

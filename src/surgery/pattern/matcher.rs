@@ -88,33 +88,21 @@ impl Program {
 
     /// Whether the whole key matches: all threads side by side, one character at a time.
     pub(super) fn matches(&self, key: &str) -> bool {
-        let (threads, _) = self.run(key);
-        threads.list.iter().any(|&pc| self.code[pc] == Step::End)
-    }
-
-    /// Where the last thread dies, in bytes from the key's beginning (its length if none does).
-    pub(super) fn reach(&self, key: &str) -> usize {
-        self.run(key).1
-    }
-
-    /// The threads that are alive at the key's end, and how far there were any.
-    fn run(&self, key: &str) -> (Threads, usize) {
         let (mut now, mut next) = (Threads::new(self.code.len()), Threads::new(self.code.len()));
         self.spawn(&mut now, 0);
-        for (at, sign) in key.char_indices() {
+        for sign in key.chars() {
             next.clear();
-            for index in 0..now.list.len() {
-                let pc = now.list[index];
+            for &pc in &now.list {
                 if self.code[pc].accepts(sign) {
                     self.spawn(&mut next, pc + 1);
                 }
             }
             if next.list.is_empty() {
-                return (next, at);
+                return false;
             }
             std::mem::swap(&mut now, &mut next);
         }
-        (now, key.len())
+        now.list.iter().any(|&pc| self.code[pc] == Step::End)
     }
 
     /// Adds every instruction that waits for a character and is reached from `pc` without one.

@@ -112,12 +112,6 @@ impl Pattern {
         self.program.captures(key).map(Captures)
     }
 
-    /// How far into a key the pattern goes before it can match no longer, in bytes.
-    #[must_use]
-    pub fn reach(&self, key: &str) -> usize {
-        self.program.reach(key)
-    }
-
     /// The glob in globset's dialect, for matching many patterns at once. On keys that are plain ASCII it matches what
     /// [`matches`](Self::matches) matches; globset counts bytes where `?` counts characters. [`PatternSet`] knows.
     #[must_use]
