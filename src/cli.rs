@@ -257,10 +257,10 @@ pub struct GenerateArgs {
     /// Use this chat template (Jinja) instead of the model's
     #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "tokens"])]
     pub chat_template: Option<PathBuf>,
-    /// Stop after so many tokens [default: the model's generation_config.json, else 512]
+    /// Stop after so many tokens [default: the model's `generation_config.json`, else 512]
     #[arg(long, short = 'n', value_name = "N")]
     pub max_tokens: Option<usize>,
-    /// Sampling temperature; 0 always takes the likeliest token [default: generation_config.json, else 0]
+    /// Sampling temperature; 0 always takes the likeliest token [default: `generation_config.json`, else 0]
     #[arg(long, value_name = "T", value_parser = from_zero)]
     pub temp: Option<f32>,
     /// Keep the likeliest tokens whose probabilities sum to P (nucleus sampling)

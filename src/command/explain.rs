@@ -44,7 +44,7 @@ fn list() -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        out += &format!("{}\n{}", look.paint(BOLD, heading), rows(&table, 2, look));
+        out += &(look.paint(BOLD, heading) + "\n" + &rows(&table, 2, look));
     }
     out
 }

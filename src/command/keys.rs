@@ -15,14 +15,14 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
     let pattern = match args.pattern.as_deref().map(|text| (text, Pattern::parse(text))) {
         Some((text, Err(error))) => {
             let diagnostic = Diagnostic::new(Code::BadGlob, error.message).label(error.span, "");
-            return refuse(&[Diagnostic { help: error.help, ..diagnostic }], Some(text));
+            return Ok(refuse(&[Diagnostic { help: error.help, ..diagnostic }], Some(text)));
         }
         Some((_, Ok(pattern))) => Some(pattern),
         None => None,
     };
     let base = match Checkpoint::open(&args.model) {
         Ok(base) => base,
-        Err(errors) => return refuse(&plan::base_refusals(&errors), None),
+        Err(errors) => return Ok(refuse(&plan::base_refusals(&errors), None)),
     };
     let keys: Vec<Line<'_>> = (base.weights.index.entries().iter().enumerate())
         .filter(|(_, (key, _))| pattern.as_ref().is_none_or(|pattern| pattern.matches(key.as_str())))
@@ -33,12 +33,12 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
         let diagnostic = Diagnostic::new(Code::NoMatch, format!("`{text}` matches no tensor"))
             .label(0..text.len(), "")
             .help(plan::no_match_help(&base.weights.index, text));
-        return refuse(&[diagnostic], Some(text));
+        return Ok(refuse(&[diagnostic], Some(text)));
     }
     match args.format {
         PlanFormat::Text => {
             let table: Vec<_> = keys.iter().map(|line| (line.key.to_string(), line.text())).collect();
-            output::stdout(&rows(&table, 0, output::look().for_lists()))?;
+            output::stdout(&rows(&table, 0, output::list_look()))?;
         }
         PlanFormat::Json => {
             let keys: Vec<Value> = keys.iter().map(Line::json).collect();
@@ -49,10 +49,10 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
 }
 
 /// The diagnostics on standard error; those with a place have it in the pattern, which stands in for a file.
-fn refuse(diagnostics: &[Diagnostic], pattern: Option<&str>) -> Outcome {
+fn refuse(diagnostics: &[Diagnostic], pattern: Option<&str>) -> ExitCode {
     let source = pattern.map(|text| Source { path: "PATTERN".into(), text: text.into() });
     output::stderr(&render(diagnostics, source.as_ref(), output::stderr_look()));
-    Ok(ExitCode::FAILURE)
+    ExitCode::FAILURE
 }
 
 /// One key and what is known of it.
@@ -74,17 +74,15 @@ impl<'b> Line<'b> {
 
     fn text(&self) -> String {
         let Self { info, role, affine, .. } = self;
-        let mut text = format!("{} {:?}", info.dtype.to_string().to_lowercase(), info.shape);
-        if let Some(AffineFormat { bits, group_size }) = affine {
-            text += &format!("  {bits} bits, groups of {group_size}");
-        }
-        if let Some(role) = role {
-            text += &format!("  {role}");
-        }
+        let mut parts = vec![format!("{} {:?}", info.dtype.to_string().to_lowercase(), info.shape)];
+        parts.extend(
+            affine.map(|AffineFormat { bits, group_size }| format!("{bits} bits, groups of {group_size}")),
+        );
+        parts.extend(role.map(str::to_owned));
         if let Origin::Tied(to) = &info.origin {
-            text += &format!("  tied to {to}");
+            parts.push(format!("tied to {to}"));
         }
-        text
+        parts.join("  ")
     }
 
     fn json(&self) -> Value {

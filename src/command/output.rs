@@ -44,6 +44,13 @@ pub fn look() -> Look {
     look_of(&io::stdout(), terminal_size::terminal_size())
 }
 
+/// The same for lists, which are searched line by line: only a terminal breaks their lines.
+#[must_use]
+pub fn list_look() -> Look {
+    let look = look();
+    if io::stdout().is_terminal() { look } else { Look { width: usize::MAX, ..look } }
+}
+
 /// What standard error can show.
 #[must_use]
 pub fn stderr_look() -> Look {

@@ -26,7 +26,8 @@ pub(super) fn run(args: &PlanArgs) -> Outcome {
             }
             output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));
             if let Some(plan) = &answer.plan {
-                output::stdout(&explain(plan, &file, output::look(), args.all))?;
+                let look = if args.all { output::list_look() } else { output::look() };
+                output::stdout(&explain(plan, &file, look, args.all))?;
             }
         }
     }

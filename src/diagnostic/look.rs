@@ -1,7 +1,5 @@
 //! [`Look`]: what the place that text goes to can show.
 
-use unicode_width::UnicodeWidthStr;
-
 /// What the place that text goes to can show. Text made for no terminal is plain, so that it can be compared and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -17,16 +15,20 @@ impl Look {
     /// Files, pipes and tests: 120 columns, no colour, Unicode.
     pub const PLAIN: Self = Self { width: 120, colour: false, unicode: true };
 
-    /// For lists that are searched line by line: lines are broken only where a terminal would break them anyway.
-    #[must_use]
-    pub fn for_lists(self) -> Self {
-        if self == Self::PLAIN { Self { width: usize::MAX, ..self } } else { self }
-    }
-
     /// `text`, in the colour that an SGR parameter names (`"1"` bold, `"2"` dim, `"33"` yellow, …).
     #[must_use]
     pub fn paint(self, sgr: &str, text: &str) -> String {
         if self.colour && !text.is_empty() { format!("\x1b[{sgr}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// A text with its dashes and other signs in ASCII where nothing else can be shown.
+    #[must_use]
+    pub fn text(self, text: &str) -> String {
+        if self.unicode {
+            return text.to_owned();
+        }
+        let signs = [("–", "-"), ("—", "-"), ("…", "..."), ("×", "x"), ("→", "->"), ("·", "*")];
+        signs.iter().fold(text.to_owned(), |text, (fancy, ascii)| text.replace(fancy, ascii))
     }
 
     /// `fancy` where Unicode can be shown, else `ascii`.
@@ -34,91 +36,6 @@ impl Look {
     pub fn either<'t>(self, fancy: &'t str, ascii: &'t str) -> &'t str {
         if self.unicode { fancy } else { ascii }
     }
-}
-
-/// The columns that a text takes on a terminal.
-#[must_use]
-pub fn columns(text: &str) -> usize {
-    text.width()
-}
-
-/// Breaks a text between words so that no line is wider than `width`. A word that is wider is broken behind a `.`, `/`,
-/// `,` or `_`, or where it must.
-#[must_use]
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let mut parts = break_word(word, width.max(1)).into_iter();
-        match (lines.last_mut(), parts.next()) {
-            (Some(line), Some(part)) if columns(line) + 1 + columns(part) <= width => {
-                line.push(' ');
-                line.push_str(part);
-            }
-            (_, part) => lines.extend(part.map(str::to_owned)),
-        }
-        lines.extend(parts.map(str::to_owned));
-    }
-    lines
-}
-
-fn break_word(mut word: &str, width: usize) -> Vec<&str> {
-    let mut parts = Vec::new();
-    while columns(word) > width {
-        let (mut end, mut soft) = (0, 0);
-        for (at, character) in word.char_indices() {
-            let next = at + character.len_utf8();
-            if end > 0 && columns(&word[..next]) > width {
-                break;
-            }
-            end = next;
-            if matches!(character, '.' | '/' | ',' | '_') {
-                soft = next;
-            }
-        }
-        let (part, rest) = word.split_at(if soft > 0 { soft } else { end });
-        parts.push(part);
-        word = rest;
-    }
-    if !word.is_empty() {
-        parts.push(word);
-    }
-    parts
-}
-
-/// Rows of a name and what is to be said of it, indented: in two columns where there is room, else one under the other.
-#[must_use]
-pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
-    const GAP: usize = 4;
-    let name_width = rows.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
-    let detail_width = rows.iter().map(|(_, detail)| columns(detail)).max().unwrap_or(0);
-    let second = indent + name_width + GAP;
-    let room = look.width.saturating_sub(second);
-    // Short names leave room enough for details of several lines.
-    let side_by_side = room >= detail_width || second <= look.width / 2;
-    let mut out = String::new();
-    let mut line = |indent: usize, text: &str| {
-        out.extend(std::iter::repeat_n(' ', indent));
-        out.push_str(text);
-        out.push('\n');
-    };
-    for (name, detail) in rows {
-        if side_by_side && !detail.is_empty() {
-            let gap = name_width - columns(name) + GAP;
-            let parts = if columns(detail) <= room { vec![detail.clone()] } else { wrap(detail, room) };
-            for (at, part) in parts.iter().enumerate() {
-                let part = look.paint(DIM, part);
-                if at == 0 { line(indent, &format!("{name}{:gap$}{part}", "")) } else { line(second, &part) }
-            }
-        } else {
-            for (at, part) in wrap(name, look.width.saturating_sub(indent + 2)).iter().enumerate() {
-                line(indent + if at > 0 { 2 } else { 0 }, part);
-            }
-            for part in wrap(detail, look.width.saturating_sub(indent + 2)) {
-                line(indent + 2, &look.paint(DIM, &part));
-            }
-        }
-    }
-    out
 }
 
 /// The SGR parameter of text in the background.
@@ -129,32 +46,6 @@ pub const BOLD: &str = "1";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_is_wrapped_between_words_and_long_words_at_their_dots() {
-        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrap("a model.layers.0.weight b", 10), ["a model.", "layers.0.", "weight b"]);
-        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
-        assert_eq!(wrap("重みの名前", 4), ["重み", "の名", "前"]);
-        assert!(wrap("", 10).is_empty());
-    }
-
-    #[test]
-    fn wide_characters_take_two_columns() {
-        assert_eq!(columns("重み"), 4);
-    }
-
-    #[test]
-    fn rows_stand_in_columns_where_they_fit_and_below_each_other_where_not() {
-        let table =
-            [("a.weight".to_owned(), "1 tensor".to_owned()), ("b".to_owned(), "2 tensors".to_owned())];
-        assert_eq!(rows(&table, 2, Look::PLAIN), "  a.weight    1 tensor\n  b           2 tensors\n");
-        let long = [("a".to_owned(), "four words stand here, and more".to_owned())];
-        let less = Look { width: 30, ..Look::PLAIN };
-        assert_eq!(rows(&long, 2, less), "  a    four words stand here,\n       and more\n");
-        let narrow = Look { width: 12, ..Look::PLAIN };
-        assert_eq!(rows(&table, 2, narrow), "  a.weight\n    1 tensor\n  b\n    2\n    tensors\n");
-    }
 
     #[test]
     fn plain_text_has_no_escapes() {

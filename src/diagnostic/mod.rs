@@ -8,6 +8,7 @@ mod excerpt;
 mod explain;
 mod github;
 mod json;
+mod layout;
 mod look;
 mod position;
 mod render;
@@ -18,7 +19,8 @@ pub use code::Code;
 pub use explain::{explain, page};
 pub use github::github;
 pub use json::json;
-pub use look::{BOLD, DIM, Look, columns, rows, wrap};
+pub use layout::{bytes, columns, rows, wrap};
+pub use look::{BOLD, DIM, Look};
 pub use render::{render, summary};
 pub use sarif::sarif;
 

@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::job::Job;
 use super::tally::{Outcome, Tally};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::plan::explain::bytes;
+use crate::diagnostic::{Code, Diagnostic, bytes};
 use crate::plan::{Plan, Program};
 
 /// What was done, in figures.

@@ -54,8 +54,8 @@ impl<T> Folded<T> {
         let mut name = String::new();
         for (at, piece) in self.pieces.iter().enumerate() {
             if let Some(numbers) = at.checked_sub(1).and_then(|hole| self.holes.get(hole)) {
-                let text = runs(numbers, ",", look);
-                name.push_str(&if numbers.len() > 1 { format!("{{{text}}}") } else { text });
+                let (open, close) = if numbers.len() > 1 { ("{", "}") } else { ("", "") };
+                name.extend([open, &runs(numbers, ",", look), close]);
             }
             name.push_str(piece);
         }
@@ -107,14 +107,17 @@ fn split(name: &str) -> (Vec<String>, Vec<u64>) {
     (pieces, numbers)
 }
 
+/// One set of numbers a hole.
+type Product = Vec<Vec<u64>>;
+
 /// Tuples as few products of sets: numbers in the first place that go with the same rest are drawn together.
-fn products(tuples: Vec<&[u64]>) -> Vec<Vec<Vec<u64>>> {
+fn products(tuples: Vec<&[u64]>) -> Vec<Product> {
     let mut by_first: BTreeMap<u64, Vec<&[u64]>> = BTreeMap::new();
     for tuple in tuples {
         let Some((&first, rest)) = tuple.split_first() else { return vec![Vec::new()] };
         by_first.entry(first).or_default().push(rest);
     }
-    let mut by_rest: Vec<(Vec<Vec<Vec<u64>>>, Vec<u64>)> = Vec::new();
+    let mut by_rest: Vec<(Vec<Product>, Vec<u64>)> = Vec::new();
     for (first, rests) in by_first {
         let rest = products(rests);
         match by_rest.iter_mut().find(|(known, _)| *known == rest) {
@@ -122,7 +125,7 @@ fn products(tuples: Vec<&[u64]>) -> Vec<Vec<Vec<u64>>> {
             None => by_rest.push((rest, vec![first])),
         }
     }
-    let with_firsts = |(rest, firsts): (Vec<Vec<Vec<u64>>>, Vec<u64>)| {
+    let with_firsts = |(rest, firsts): (Vec<Product>, Vec<u64>)| {
         rest.into_iter().map(move |holes| {
             let mut all = vec![firsts.clone()];
             all.extend(holes);

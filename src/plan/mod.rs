@@ -21,6 +21,7 @@ mod replace;
 mod say;
 mod scale;
 mod scope;
+mod subject;
 mod tie;
 
 pub use check::{base_refusals, check, check_without_donors, no_match_help, refuse};

@@ -13,6 +13,7 @@ mod execute;
 #[cfg(feature = "mlx")]
 mod families;
 mod layering;
+mod looks;
 mod program;
 mod refused;
 mod schema;

@@ -1,0 +1,76 @@
+//! The plan's text on terminals of every kind.
+
+use mlxcel::diagnostic::{Look, columns};
+use mlxcel::plan::explain::explain;
+use mlxcel::{Checkpoint, SurgeryFile};
+
+use crate::stage::{Directives, Stage};
+
+const MANY: &str = r#"
+version: 1
+operations:
+  - op: scale
+    name: a name of some length that says what the operation is for
+    pattern: "*"
+    factor: 0.9500000001
+  - op: prune
+    granularity: attention_head
+    pattern: "model.layers.{0..35}.self_attn.*"
+    head_ids: [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]
+  - op: replace
+    pattern: "model.layers.{3..30}.mlp.up_proj.weight"
+    source: "./a/directory/with/a/long/name/another-conversion-of-the-same-model.safetensors"
+    source_key: "model.layers.0.mlp.up_proj.weight"
+"#;
+
+fn stage() -> Stage {
+    let stage = Stage::new("qwen3-4b-4bit", MANY);
+    Directives::default().make_donors(MANY, "qwen3-4b-4bit", stage.dir());
+    stage
+}
+
+fn plan(stage: &Stage, look: Look, all: bool) -> String {
+    let file = SurgeryFile::read(&stage.dir().join("surgery.yaml"));
+    let base = Checkpoint::open(&stage.dir().join("model")).expect("the base opens");
+    let plan = mlxcel::plan(&file, base).expect("the file plans");
+    explain(&plan, &file, look, all)
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let stage = stage();
+    for width in [20, 40, 60, 80, 100, 120] {
+        for all in [false, true] {
+            let text = plan(&stage, Look { width, unicode: true, colour: false }, all);
+            let wide: Vec<&str> = text.lines().filter(|line| columns(line) > width).collect();
+            assert!(wide.is_empty(), "{width}: {wide:#?}");
+        }
+    }
+}
+
+#[test]
+fn without_unicode_the_text_is_ascii() {
+    let text = plan(&stage(), Look { unicode: false, ..Look::PLAIN }, false);
+    let odd: Vec<&str> = text.lines().filter(|line| !line.is_ascii()).collect();
+    assert!(odd.is_empty(), "{odd:#?}");
+    assert!(text.contains("model.layers.{0-35}.self_attn.o_proj"), "{text}");
+}
+
+#[test]
+fn colour_adds_escapes_and_nothing_else() {
+    let stage = stage();
+    let coloured = plan(&stage, Look { colour: true, ..Look::PLAIN }, false);
+    assert!(coloured.contains("\x1b[1m"));
+    let mut plain = String::new();
+    for (at, part) in coloured.split('\x1b').enumerate() {
+        plain += if at == 0 { part } else { part.split_once('m').expect("an escape has an end").1 };
+    }
+    assert_eq!(plain, plan(&stage, Look::PLAIN, false));
+}
+
+#[test]
+fn a_directory_named_by_dots_is_shown_by_its_real_name() {
+    let stage = Stage::new("llama-3.2-1b", "version: 1\noperations: []\n");
+    let run = crate::program::mlxcel(&stage.dir().join("model"), "surgery plan ../surgery.yaml --model .");
+    assert!(run.stdout.starts_with("surgery.yaml  on  model  ("), "{run:?}");
+}
