@@ -39,11 +39,16 @@ pub(super) fn operation(
     reader.fields(pairs, report);
     let op = op?;
     reader.missing(&op, report);
+    if let (Op::Replace, Some(pattern), Some(source_key)) =
+        (op.value, &reader.values.pattern, &reader.values.source_key)
+    {
+        reader.clean &= texts::check_captures(pattern, source_key, report);
+    }
     if !reader.clean || reader.values.failed {
         return None;
     }
     let line = report.line(op.span.start);
-    assemble(index, line, &op, reader.values, report)
+    assemble(index, line, &op, reader.values)
 }
 
 /// The operation an entry names, in a field that may be misspelt itself.
@@ -221,23 +226,13 @@ impl Reader<'_> {
 }
 
 /// The operation, if every value it needs is there.
-fn assemble(
-    index: usize,
-    line: usize,
-    op: &Spanned<Op>,
-    values: Values<'_>,
-    report: &mut Report<'_>,
-) -> Option<Operation> {
+fn assemble(index: usize, line: usize, op: &Spanned<Op>, values: Values<'_>) -> Option<Operation> {
     let pattern = values.pattern?;
     let kind = match op.value {
         Op::Scale => Kind::Scale { factor: values.factor? },
         Op::Add => Kind::Add { source: values.source?, alpha: values.alpha.unwrap_or_else(|| op.with(1.0)) },
         Op::Prune => Kind::Prune { granularity: values.granularity?, ids: values.ids? },
-        Op::Replace => {
-            let source_key = values.source_key?;
-            texts::check_captures(&pattern, &source_key, report)?;
-            Kind::Replace { source: values.source?, source_key }
-        }
+        Op::Replace => Kind::Replace { source: values.source?, source_key: values.source_key? },
         Op::Interpolate => Kind::Interpolate {
             source_a: values.source_a?,
             source_b: values.source_b?,

@@ -299,6 +299,10 @@ fn wildcards_and_captures_are_counted() {
     check_operation(&replace("a.*.b.*", "c.*"), &["wildcard_mismatch: 'c.*'"]);
     check_operation(&replace("a", "c.*"), &["wildcard_mismatch: 'c.*'"]);
     check_operation(&replace("a.{b,c*}", "c.*"), &["bad_glob: *"]);
+    check_operation(
+        &(replace("a", "c.*") + ", ratio: 1"),
+        &["wildcard_mismatch: 'c.*'", "unexpected_field: ratio"],
+    );
     check_operation(&replace(r"a.\*.[*].*", "c.*"), &[]);
     check_operation("op: scale, factor: 1, pattern: 'a.{b,c*}'", &[]);
 }

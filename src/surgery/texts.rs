@@ -12,12 +12,12 @@ use super::values::expected;
 use super::{Pattern, Spanned, Template};
 use crate::diagnostic::{Code, Diagnostic, Span};
 
-/// A `replace` needs a capture for each `*` of its `source_key`.
+/// Whether a `replace` has a capture for each `*` of its `source_key`; if not, that is reported.
 pub(super) fn check_captures(
     pattern: &Spanned<Pattern>,
     source_key: &Spanned<Template>,
     report: &mut Report<'_>,
-) -> Option<()> {
+) -> bool {
     if let Some(star) = pattern.value.braced_star() {
         let help =
             "a `*` in braces has no place among the captures: write one operation for each alternative";
@@ -27,18 +27,18 @@ pub(super) fn check_captures(
             help: Some(help.to_owned()),
         };
         bad_glob(&pattern.with(()), pattern.value.as_str(), error, report);
-        return None;
+        return false;
     }
     let (have, need) = (pattern.value.wildcards(), source_key.value.wildcards());
     if have == need {
-        return Some(());
+        return true;
     }
     let message = format!("`pattern` has {have} `*` and `source_key` has {need}");
     let count = |n: usize| format!("{n} `*`");
     let mismatch = source_key.mark(Diagnostic::new(Code::WildcardMismatch, message), count(need));
     let mismatch = pattern.mark(mismatch, count(have));
     report.push(mismatch.help("each `*` of `pattern` fills one `*` of `source_key`, from left to right"));
-    None
+    false
 }
 
 /// A text, or a mistake.
