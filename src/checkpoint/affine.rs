@@ -1,7 +1,6 @@
-//! [`AffineSet`]: codes, scales and biases as one thing; and what is packed in other ways.
+//! [`AffineSet`]: codes, scales and biases as one thing; bits and group size checked against shapes and config.
 
-use super::{Dtype, ModelConfig, Origin, Role, TensorIndex, TensorInfo};
-use super::{is_dense_float, is_other_tower};
+use super::{Key, ModelConfig, Role, TensorInfo, is_dense_float, is_other_tower};
 
 /// An affine-quantized module: `w = scale · code + bias`. Members are positions in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,242 +26,6 @@ pub struct AffineFormat {
     pub group_size: u64,
 }
 
-/// What a module's weight is, by its neighbours in the index.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Packing {
-    /// A plain tensor.
-    Dense,
-    /// A complete, consistent affine set.
-    Affine(AffineSet),
-    /// Packed, but members are missing or disagree: why.
-    Incomplete(String),
-    /// Packed by something other than affine: its name (`mxfp4`, `AWQ`, `FP8 block scales`, …).
-    Foreign(String),
-}
-
-/// How the module that `position` belongs to is packed (any member of a set stands for the set).
-///
-/// A linear `.bias` is no member: it is `Dense` beside packed weights too.
-#[must_use]
-pub fn packing(index: &TensorIndex, config: &ModelConfig, position: usize) -> Packing {
-    let Some((key, info)) = index.entries().get(position) else {
-        return Packing::Dense;
-    };
-    let Some((module, suffix)) = key.as_str().rsplit_once('.') else {
-        return Packing::Dense;
-    };
-    let here = Module { index, config, position, path: module };
-    match suffix {
-        "weight" => here.of_weight(info),
-        "scales" | "biases" => match here.member("weight") {
-            Some(weight) => packing(index, config, weight),
-            None => here.without_weight(),
-        },
-        _ => here.foreign_member(suffix).map_or(Packing::Dense, Packing::Foreign),
-    }
-}
-
-/// One module's neighbourhood.
-struct Module<'a> {
-    index: &'a TensorIndex,
-    config: &'a ModelConfig,
-    /// One of its members.
-    position: usize,
-    path: &'a str,
-}
-
-impl<'a> Module<'a> {
-    fn member(&self, suffix: &str) -> Option<usize> {
-        self.index.sibling(self.position, self.path, suffix)
-    }
-
-    fn has(&self, suffix: &str) -> bool {
-        self.member(suffix).is_some()
-    }
-
-    fn info(&self, position: usize) -> Option<&'a TensorInfo> {
-        self.index.entries().get(position).map(|(_, info)| info)
-    }
-
-    fn of_weight(&self, weight: &TensorInfo) -> Packing {
-        match (weight.dtype, self.member("scales")) {
-            (Dtype::U32, Some(scales)) => self.of_codes(weight, scales),
-            (Dtype::U32, None) if self.has("biases") => self.incomplete("has `.biases` but no `.scales`"),
-            (dtype, Some(_)) if is_dense_float(dtype) => {
-                self.incomplete(&format!("has `.scales`, but its `.weight` is {dtype} and not U32 codes"))
-            }
-            (dtype, None) if is_dense_float(dtype) => Packing::Dense,
-            _ => match self.foreign_weight(weight) {
-                Some(name) => Packing::Foreign(name),
-                None => Packing::Dense,
-            },
-        }
-    }
-
-    /// U32 codes with scales: affine, unless it is one of MLX's other modes.
-    fn of_codes(&self, codes: &TensorInfo, scales_at: usize) -> Packing {
-        let Some(scales) = self.info(scales_at) else {
-            return Packing::Dense;
-        };
-        let biases = self.member("biases").and_then(|at| Some((at, self.info(at)?)));
-        let mode = self.config.quantization.as_ref().and_then(|q| q.mode_of(self.settings_path()));
-        match (biases, mode) {
-            (None, Some(mode @ ("mxfp4" | "mxfp8" | "nvfp4"))) => Packing::Foreign(mode.into()),
-            (_, mode) if scales.dtype == Dtype::U8 => {
-                Packing::Foreign(mode.filter(|mode| *mode != "affine").unwrap_or("MX scales (U8)").into())
-            }
-            (None, _) => self.incomplete("has `.scales` but no `.biases`"),
-            (Some((biases_at, biases)), _) => match product(codes, scales, biases) {
-                Err(why) => self.incomplete(&why),
-                Ok(product) => Packing::Affine(AffineSet {
-                    module: self.path.to_owned(),
-                    codes: self.member("weight").unwrap_or(self.position),
-                    scales: scales_at,
-                    biases: biases_at,
-                    format: self.format(product, codes, scales),
-                }),
-            },
-        }
-    }
-
-    fn without_weight(&self) -> Packing {
-        if self.has("qweight") {
-            return Packing::Foreign(self.method("AWQ or GPTQ"));
-        }
-        match (self.has("scales"), self.has("biases")) {
-            (true, true) => self.incomplete("has `.scales` and `.biases` but no `.weight`"),
-            (true, false) if self.config.quantization.is_some() => {
-                self.incomplete("has `.scales` but no `.weight`")
-            }
-            (false, true) if self.config.quantization.is_some() => {
-                self.incomplete("has `.biases` but no `.weight`")
-            }
-            _ => Packing::Dense,
-        }
-    }
-
-    fn incomplete(&self, why: &str) -> Packing {
-        Packing::Incomplete(format!("`{}` {why}", self.path))
-    }
-
-    /// The foreign format of a weight that is neither float nor U32 codes.
-    fn foreign_weight(&self, weight: &TensorInfo) -> Option<String> {
-        if self.has("weight_scale_inv") || self.has("weight_scale") || self.has("scales") {
-            return Some(match weight.dtype {
-                Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::F8_E4M3FNUZ | Dtype::F8_E5M2FNUZ => {
-                    "FP8 with scales".into()
-                }
-                dtype => self.method(&format!("{dtype} with scales")),
-            });
-        }
-        let beneath = self.index.with_prefix(&format!("{}.weight.", self.path));
-        let bitsandbytes = self.has("SCB")
-            || self.index.entries()[beneath].iter().any(|(key, _)| is_bitsandbytes(key.suffix()));
-        bitsandbytes.then(|| "bitsandbytes".into())
-    }
-
-    /// The foreign format of a member that is not `.weight`, `.scales` or `.biases`.
-    fn foreign_member(&self, suffix: &str) -> Option<String> {
-        match suffix {
-            "qweight" | "qzeros" | "g_idx" => self.has("qweight").then(|| self.method("AWQ or GPTQ")),
-            "weight_packed" | "weight_shape" | "weight_zero_point" => {
-                self.has("weight_packed").then(|| self.method("compressed-tensors"))
-            }
-            "weight_scale_inv" | "weight_scale" | "weight_scale_2" | "input_scale" | "SCB" => {
-                if self.has("weight_packed") {
-                    return Some(self.method("compressed-tensors"));
-                }
-                self.member("weight").and_then(|at| match packing(self.index, self.config, at) {
-                    Packing::Foreign(name) => Some(name),
-                    _ => None,
-                })
-            }
-            _ if is_bitsandbytes(suffix) && self.path.ends_with(".weight") => Some("bitsandbytes".into()),
-            _ => {
-                let pair = [("_blocks", "_scales"), ("_scales", "_blocks")];
-                let partner = pair
-                    .iter()
-                    .find_map(|(mine, theirs)| Some(format!("{}{theirs}", suffix.strip_suffix(mine)?)));
-                partner.filter(|partner| self.has(partner)).map(|_| self.method("MXFP4 blocks and scales"))
-            }
-        }
-    }
-
-    /// The config's name for a foreign method, else ours.
-    fn method(&self, otherwise: &str) -> String {
-        let mode = self.config.quantization.as_ref().and_then(|quantization| quantization.mode.as_deref());
-        match mode {
-            Some("awq") => "AWQ".into(),
-            Some("gptq") => "GPTQ".into(),
-            Some(mode) if mode != "affine" => mode.to_owned(),
-            _ => otherwise.to_owned(),
-        }
-    }
-
-    /// The module that config.json would name: a tied head is quantized as its embedding.
-    fn settings_path(&self) -> &'a str {
-        match self.info(self.position).map(|info| &info.origin) {
-            Some(Origin::Tied(key)) => key.stem(),
-            _ => self.path,
-        }
-    }
-
-    /// Bits and group size: what config.json says if the shapes can have it so, else what the shapes leave possible.
-    fn format(&self, product: u64, codes: &TensorInfo, scales: &TensorInfo) -> Option<AffineFormat> {
-        let possible: Vec<AffineFormat> =
-            FORMATS.iter().copied().filter(|format| format.bits * format.group_size == product).collect();
-        let groups = *scales.shape.last()? as u64;
-        debug_assert_eq!(codes.shape.last().map(|&words| words as u64 * 32), Some(product * groups));
-        let known = self.known_inputs();
-        let fits = |format: &AffineFormat| known.contains(&(groups * format.group_size));
-        let quantization = self.config.quantization.as_ref();
-        let said = quantization.and_then(|quantization| quantization.format_of(self.settings_path()));
-        let said = said.filter(|said| possible.contains(said));
-        match (said, &*possible) {
-            (Some(said), _) if known.is_empty() || fits(&said) || !possible.iter().any(fits) => Some(said),
-            (_, [only]) => Some(*only),
-            _ => {
-                let mut fitting = possible.iter().copied().filter(fits);
-                fitting.next().filter(|_| fitting.next().is_none())
-            }
-        }
-    }
-
-    /// The numbers of inputs that a module of this role has, by config.json; none if that cannot be known.
-    fn known_inputs(&self) -> Vec<u64> {
-        let config = self.config;
-        let Some((key, _)) = self.index.entries().get(self.position) else {
-            return Vec::new();
-        };
-        if is_other_tower(key) {
-            return Vec::new();
-        }
-        let inputs: Vec<Option<u64>> = match Role::of(key) {
-            Role::Query
-            | Role::KeyProjection
-            | Role::Value
-            | Role::FusedQkv
-            | Role::Gate
-            | Role::Up
-            | Role::FusedGateUp
-            | Role::Embedding
-            | Role::Head
-            | Role::Router => vec![config.hidden_size],
-            Role::Output => match (config.heads, config.head_dim) {
-                (Some(heads), Some(head_dim)) => vec![heads.checked_mul(head_dim)],
-                _ => vec![config.hidden_size],
-            },
-            Role::Down => vec![
-                config.intermediate_size,
-                config.number("moe_intermediate_size"),
-                config.number("shared_expert_intermediate_size"),
-            ],
-            Role::QueryNorm | Role::Norm | Role::Other => Vec::new(),
-        };
-        inputs.into_iter().flatten().collect()
-    }
-}
-
 /// Every affine format of MLX.
 const FORMATS: [AffineFormat; 18] = {
     let (bits, groups) = ([2, 3, 4, 5, 6, 8], [32, 64, 128]);
@@ -276,7 +39,7 @@ const FORMATS: [AffineFormat; 18] = {
 };
 
 /// Checks the members' shapes against each other; gives bits · group size, which is all that shapes can tell.
-fn product(codes: &TensorInfo, scales: &TensorInfo, biases: &TensorInfo) -> Result<u64, String> {
+pub(super) fn product(codes: &TensorInfo, scales: &TensorInfo, biases: &TensorInfo) -> Result<u64, String> {
     if !is_dense_float(scales.dtype) {
         return Err(format!("has `.scales` of {}, which are not float", scales.dtype));
     }
@@ -301,10 +64,55 @@ fn product(codes: &TensorInfo, scales: &TensorInfo, biases: &TensorInfo) -> Resu
     if known { Ok(product) } else { Err(disagree()) }
 }
 
-fn is_bitsandbytes(suffix: &str) -> bool {
-    matches!(suffix, "absmax" | "quant_map" | "nested_absmax" | "nested_quant_map")
-        || suffix.starts_with("bitsandbytes__")
+/// Bits and group size of a set whose key is `key`: what config.json says (`said`) if the shapes can have it so and the
+/// number of inputs does not contradict it; else what these leave possible, if that is one.
+pub(super) fn settle(
+    product: u64,
+    groups: u64,
+    said: Option<AffineFormat>,
+    key: &Key,
+    config: &ModelConfig,
+) -> Option<AffineFormat> {
+    let possible: Vec<AffineFormat> =
+        FORMATS.iter().copied().filter(|format| format.bits * format.group_size == product).collect();
+    let known = known_inputs(key, config);
+    let fits = |format: &AffineFormat| known.contains(&(groups * format.group_size));
+    match (said.filter(|said| possible.contains(said)), &*possible) {
+        (Some(said), _) if known.is_empty() || fits(&said) || !possible.iter().any(fits) => Some(said),
+        (_, [only]) => Some(*only),
+        _ => {
+            let mut fitting = possible.iter().copied().filter(fits);
+            fitting.next().filter(|_| fitting.next().is_none())
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests;
+/// The numbers of inputs that a module of this role can have, by config.json; none if that cannot be known.
+fn known_inputs(key: &Key, config: &ModelConfig) -> Vec<u64> {
+    if is_other_tower(key) {
+        return Vec::new();
+    }
+    let inputs: Vec<Option<u64>> = match Role::of(key) {
+        Role::Query
+        | Role::KeyProjection
+        | Role::Value
+        | Role::FusedQkv
+        | Role::Gate
+        | Role::Up
+        | Role::FusedGateUp
+        | Role::Embedding
+        | Role::Head
+        | Role::Router => vec![config.hidden_size],
+        Role::Output => match (config.heads, config.head_dim) {
+            (Some(heads), Some(head_dim)) => vec![heads.checked_mul(head_dim)],
+            _ => vec![config.hidden_size],
+        },
+        Role::Down => vec![
+            config.intermediate_size,
+            config.number("moe_intermediate_size"),
+            config.number("shared_expert_intermediate_size"),
+        ],
+        Role::QueryNorm | Role::Norm | Role::Other => Vec::new(),
+    };
+    inputs.into_iter().flatten().collect()
+}

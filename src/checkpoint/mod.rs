@@ -22,6 +22,7 @@ mod index;
 mod json;
 mod key;
 mod listing;
+mod packing;
 mod quantization;
 mod role;
 mod sanitize;
@@ -32,7 +33,7 @@ mod weights;
 #[cfg(test)]
 mod testing;
 
-pub use affine::{AffineFormat, AffineSet, Packing, packing};
+pub use affine::{AffineFormat, AffineSet};
 pub use config::ModelConfig;
 pub use dtype::{byte_length, is_dense_float, mlx_can_load};
 pub use error::{ReadError, ReadErrorKind, ReadWarning};
@@ -40,6 +41,7 @@ pub use header::Header;
 pub use index::{Origin, TensorIndex, TensorInfo};
 pub use key::Key;
 pub use listing::Listing;
+pub use packing::{Packing, packing};
 pub use quantization::{ModuleQuantization, Quantization};
 pub use role::{Role, is_other_tower};
 pub use safetensors::Dtype;
