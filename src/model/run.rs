@@ -15,7 +15,11 @@ use crate::nn::Cache;
 
 /// The next token of each sequence of a batch, perhaps not computed yet.
 #[derive(Debug, Clone)]
-pub struct Tokens(Array);
+pub struct Tokens {
+    ids: Array,
+    /// The highest of them, if they came from outside: a model has to know it.
+    highest: Option<u32>,
+}
 
 /// Scores of every possible next token for each sequence of a batch, perhaps not computed yet.
 #[derive(Debug, Clone)]
@@ -27,7 +31,8 @@ impl Tokens {
     /// # Errors
     /// What MLX says.
     pub fn new(ids: &[u32]) -> Result<Self> {
-        Ok(Self(Array::from_u32(ids, &[mlx::int(ids.len())?, 1])?))
+        let array = Array::from_u32(ids, &[mlx::int(ids.len())?, 1])?;
+        Ok(Self { ids: array, highest: ids.iter().max().copied() })
     }
 
     /// Waits for them: one id for each sequence.
@@ -35,7 +40,7 @@ impl Tokens {
     /// # Errors
     /// What MLX says.
     pub fn ids(&self) -> Result<Vec<u32>> {
-        self.0.to_u32()
+        self.ids.to_u32()
     }
 
     /// Starts computing them.
@@ -43,7 +48,7 @@ impl Tokens {
     /// # Errors
     /// What MLX says.
     pub fn start(&self) -> Result<()> {
-        async_eval([&self.0])
+        async_eval([&self.ids])
     }
 }
 
@@ -54,7 +59,7 @@ impl Logits {
     /// What MLX says.
     pub fn argmax(&self) -> Result<Tokens> {
         let batch = self.0.dim(0);
-        Ok(Tokens(self.0.argmax()?.reshape(&[batch, 1])?))
+        Ok(Tokens { ids: self.0.argmax()?.reshape(&[batch, 1])?, highest: None })
     }
 
     /// Waits for them: f32, row-major `[B, vocabulary]`.
@@ -80,7 +85,7 @@ pub fn chunk() -> usize {
 /// after its last token. `each` hears how many tokens are done and may end it, which gives `None`.
 ///
 /// # Errors
-/// What MLX says.
+/// A token that the model does not know, or what MLX says.
 pub fn prefill(
     model: &dyn Model,
     cache: &mut Cache,
@@ -108,9 +113,10 @@ pub fn prefill(
 /// Runs one token of each sequence through the model.
 ///
 /// # Errors
-/// What MLX says.
+/// A token that the model does not know, or what MLX says.
 pub fn step(model: &dyn Model, cache: &mut Cache, tokens: &Tokens) -> Result<Logits> {
-    let hidden = model.hidden(&tokens.0, cache)?;
+    check_known(model, tokens.highest)?;
+    let hidden = model.hidden(&tokens.ids, cache)?;
     cache.advance(1);
     logits_of_one(model, &hidden)
 }
@@ -119,7 +125,7 @@ pub fn step(model: &dyn Model, cache: &mut Cache, tokens: &Tokens) -> Result<Log
 /// the piece and f32 row-major `[piece, vocabulary]`.
 ///
 /// # Errors
-/// What MLX says, or `each`.
+/// A token that the model does not know, what MLX says, or what `each` says.
 pub fn score<E: From<mlx::Error>>(
     model: &dyn Model,
     cache: &mut Cache,
@@ -138,7 +144,18 @@ pub fn score<E: From<mlx::Error>>(
     Ok(())
 }
 
+/// MLX reads whatever memory an unknown token points to.
+fn check_known(model: &dyn Model, highest: Option<u32>) -> Result<()> {
+    match highest {
+        Some(id) if id as usize >= model.vocabulary() => {
+            Err(mlx::Error::new(format!("token {id} is beyond the model's {}", model.vocabulary())))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn forward(model: &dyn Model, cache: &mut Cache, piece: &[u32]) -> Result<Array> {
+    check_known(model, piece.iter().max().copied())?;
     let hidden = model.hidden(&Array::from_u32(piece, &[1, mlx::int(piece.len())?])?, cache)?;
     cache.advance(piece.len());
     Ok(hidden)

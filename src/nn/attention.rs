@@ -110,3 +110,30 @@ fn mask(queries: i32, keys: i32, window: Window) -> Result<Mask> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The allowed pairs as lines of `x` and `.`, one a query.
+    fn drawn(mask: &Mask) -> String {
+        let Mask::Allowed(allowed) = mask else { return format!("{mask:?}") };
+        let width = usize::try_from(allowed.dim(1)).unwrap();
+        let cells: Vec<char> =
+            allowed.to_u32().unwrap().iter().map(|&cell| if cell == 1 { 'x' } else { '.' }).collect();
+        cells.chunks(width).map(|line| line.iter().collect::<String>()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_window_counts_its_own_position() {
+        assert_eq!(drawn(&mask(3, 5, Some(2)).unwrap()), ".xx.. ..xx. ...xx");
+        assert_eq!(drawn(&mask(4, 4, Some(3)).unwrap()), "x... xx.. xxx. .xxx");
+    }
+
+    #[test]
+    fn a_window_that_reaches_everything_is_none() {
+        assert!(matches!(mask(3, 3, Some(3)).unwrap(), Mask::Causal));
+        assert!(matches!(mask(3, 5, None).unwrap(), Mask::Causal));
+        assert!(matches!(mask(1, 5, Some(2)).unwrap(), Mask::Full));
+    }
+}

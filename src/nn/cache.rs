@@ -128,3 +128,32 @@ fn window(held: &Array, from: usize, to: usize) -> Result<Array> {
     let stop = [held.dim(0), held.dim(1), mlx::int(to)?, held.dim(3)];
     held.slice(&start, &stop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys whose only value is their position.
+    fn positions(from: usize, to: usize) -> Array {
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let values: Vec<f32> = (from..to).map(|position| position as f32).collect();
+        Array::from_f32(&values, &[1, 1, mlx::int(values.len()).unwrap(), 1]).unwrap()
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_across_growth_and_truncation() {
+        let mut layer = LayerCache::default();
+        let mut seen = 0;
+        for count in [1, 300, 1, 255, 600] {
+            let new = positions(seen, seen + count);
+            let (keys, values) = layer.extend(&new, &new, usize::MAX).unwrap();
+            seen += count;
+            let wanted = positions(0, seen).to_f32().unwrap();
+            assert_eq!(keys.to_f32().unwrap(), wanted);
+            assert_eq!(values.to_f32().unwrap(), wanted);
+        }
+        layer.len = 10;
+        let (keys, _) = layer.extend(&positions(10, 12), &positions(10, 12), 4).unwrap();
+        assert_eq!(keys.to_f32().unwrap(), [8.0, 9.0, 10.0, 11.0]);
+    }
+}

@@ -97,3 +97,48 @@ impl Rope {
         x.rope(self.dims, &self.periods, crate::mlx::int(offset)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(scaling: Scaling, pair: usize, wanted: f64) {
+        let spec = RopeSpec { theta: 10_000.0, scaling };
+        let found = spec.periods(8)[pair];
+        assert!((found / wanted - 1.0).abs() < 1e-12, "{found}, not {wanted}");
+    }
+
+    #[test]
+    fn periods_are_a_geometric_series() {
+        for (pair, wanted) in [1.0, 10.0, 100.0, 1000.0].into_iter().enumerate() {
+            check(Scaling::Default, pair, wanted);
+            check(Scaling::Linear { factor: 4.0 }, pair, wanted * 4.0);
+        }
+    }
+
+    #[test]
+    fn llama3_stretches_long_periods_keeps_short_ones_and_blends_between() {
+        let scaling = || Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 1024.0 };
+        // 1024 positions make 163, 16.3, 1.63 and 0.163 turns.
+        check(scaling(), 0, 1.0);
+        check(scaling(), 1, 10.0);
+        let smooth = (1024.0 / (TAU * 100.0) - 1.0) / 3.0;
+        check(scaling(), 2, 100.0 / ((1.0 - smooth) / 8.0 + smooth));
+        check(scaling(), 3, 8000.0);
+    }
+
+    #[test]
+    fn rotation_turns_halves_against_each_other_by_position_over_period() {
+        let rope = Rope::new(&RopeSpec { theta: 10_000.0, scaling: Scaling::Default }, 4).unwrap();
+        let x = Array::from_f32(&[1.0, 2.0, 3.0, 4.0], &[1, 1, 1, 4]).unwrap();
+        let found = rope.forward(&x, 5).unwrap().to_f32().unwrap();
+        let turn = |a: f32, b: f32, angle: f32| {
+            (a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin())
+        };
+        let ((a, c), (b, d)) = (turn(1.0, 3.0, 5.0), turn(2.0, 4.0, 5.0 / 100.0));
+        for (found, wanted) in found.iter().zip([a, b, c, d]) {
+            assert!((found - wanted).abs() < 1e-5, "{found}, not {wanted}");
+        }
+    }
+}

@@ -118,5 +118,5 @@ fn same_shape(array: &Array, shape: &[usize]) -> bool {
 
 /// A failure of MLX on the way into memory.
 pub(crate) fn broken(error: &mlx::Error) -> Diagnostic {
-    Diagnostic::new(Code::ModelUnreadable, error.to_string())
+    Diagnostic::new(Code::ModelUnreadable, format!("MLX cannot take the weights: {error}"))
 }

@@ -177,3 +177,78 @@ fn misfit(holdings: &Holdings, memory: u64) -> String {
     let gb = |bytes: u64| bytes as f64 / 1e9;
     format!("{:.1} GB in f32 would not fit in {:.1} GB of memory", gb(holdings.f32_bytes), gb(memory))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn holdings(model_type: &str, quantized: bool, bf16: bool) -> Holdings {
+        Holdings { model_type: model_type.into(), quantized, bf16, f32_bytes: 4_000_000_000 }
+    }
+
+    #[track_caller]
+    fn check(
+        asked: Precision,
+        device: Device,
+        holdings: &Holdings,
+        finite: bool,
+        wanted: (Cast, bool, &str),
+    ) {
+        let memory = Some(8_000_000_000);
+        let Ok(policy) = Policy::decide(asked, device, holdings, memory, || Ok::<_, Infallible>(finite));
+        assert_eq!((policy.cast, policy.unpack), (wanted.0, wanted.1));
+        assert!(policy.line.contains(wanted.2), "{}", policy.line);
+    }
+
+    #[test]
+    fn the_cpu_computes_in_f32_and_dequantizes() {
+        let wanted = (Cast::To(Dtype::Float32), true, "f32");
+        check(Precision::Auto, Device::Cpu, &holdings("llama", true, false), true, wanted);
+        check(Precision::Auto, Device::Cpu, &holdings("gemma2", false, true), true, wanted);
+    }
+
+    #[test]
+    fn what_would_not_fit_in_memory_stays_small() {
+        let huge = |quantized| Holdings { f32_bytes: 31_200_000_000, ..holdings("llama", quantized, true) };
+        let packed = (Cast::To(Dtype::Float32), false, "packed: 31.2 GB in f32 would not fit in 8.0 GB");
+        check(Precision::Auto, Device::Cpu, &huge(true), true, packed);
+        check(Precision::Auto, Device::Cpu, &huge(false), true, (Cast::Keep, false, "would not fit"));
+        check(Precision::F32, Device::Cpu, &huge(true), true, (Cast::To(Dtype::Float32), true, "f32"));
+    }
+
+    #[test]
+    fn the_gpu_takes_f16_where_weights_and_activations_stay_finite() {
+        let check = |holdings: &Holdings, finite, wanted| {
+            check(Precision::Auto, Device::Gpu, holdings, finite, wanted);
+        };
+        check(&holdings("llama", false, true), true, (Cast::HalveBf16, false, "f16"));
+        check(&holdings("llama", false, true), false, (Cast::Keep, false, "some weights overflow"));
+        check(&holdings("gemma3_text", false, true), true, (Cast::Keep, false, "gemma3_text overflow"));
+        check(&holdings("qwen2", false, true), true, (Cast::Keep, false, "qwen2 overflow"));
+        check(&holdings("llama", true, true), true, (Cast::Keep, false, "as in the checkpoint"));
+        check(&holdings("llama", false, false), true, (Cast::Keep, false, "as in the checkpoint"));
+    }
+
+    #[test]
+    fn a_given_dtype_wins_everywhere() {
+        for device in [Device::Cpu, Device::Gpu] {
+            let check = |asked, wanted| check(asked, device, &holdings("gemma", true, true), false, wanted);
+            check(Precision::Native, (Cast::Keep, false, "as in the checkpoint"));
+            check(Precision::F16, (Cast::To(Dtype::Float16), false, "f16"));
+            check(Precision::Bf16, (Cast::To(Dtype::Bfloat16), false, "bf16"));
+        }
+    }
+
+    #[test]
+    fn integers_are_never_cast() {
+        let codes = Array::from_u32(&[1, 2], &[2]).unwrap();
+        let policy = Policy { cast: Cast::To(Dtype::Float32), unpack: true, line: String::new() };
+        assert_eq!(policy.cast(&codes).unwrap().dtype(), Dtype::Uint32);
+        let halved = Policy { cast: Cast::HalveBf16, ..policy };
+        let wide = Array::from_f32(&[1.0], &[1]).unwrap();
+        assert_eq!(halved.cast(&wide).unwrap().dtype(), Dtype::Float32);
+        assert_eq!(halved.cast(&wide.cast(Dtype::Bfloat16).unwrap()).unwrap().dtype(), Dtype::Float16);
+    }
+}

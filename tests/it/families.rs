@@ -46,7 +46,7 @@ fn operated(dir: &Path, yaml: &str) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("surgery.yaml");
     std::fs::write(&path, yaml).unwrap();
-    let file = SurgeryFile::read(&path).unwrap();
+    let file = SurgeryFile::read(&path);
     load(plan(&file, Checkpoint::open(dir).unwrap()).unwrap(), Options::default(), &mut |_| {}).unwrap()
 }
 

@@ -13,6 +13,8 @@ mod execute;
 #[cfg(feature = "mlx")]
 mod families;
 mod layering;
+#[cfg(feature = "mlx")]
+mod loading;
 mod looks;
 mod program;
 mod refused;
