@@ -114,5 +114,6 @@ codes! {
         GemmaNormOffset = "gemma_norm_offset": "the family uses a norm weight w as 1 + w",
         DuplicateId = "duplicate_id": "an id is listed twice",
         BiasLeft = "bias_left": "a bias that belongs to the edited tensor is left alone",
+        SharedEmbedding = "shared_embedding": "an edit of the embedding is an edit of the head too",
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::draft::{Context, Draft, Tally, finite};
 use super::scope::Scope;
-use super::{Action, blendable, number, say};
+use super::{Action, blendable, number};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Operation, Spanned};
 
@@ -24,7 +24,7 @@ pub(super) fn plan(
     if !targets.is_empty() && targets.iter().all(zero) {
         let diagnostic = Diagnostic::new(Code::NoEffect, "an alpha of 0 changes nothing")
             .help("remove the operation, or give the alpha that was meant");
-        draft.say(say::label(diagnostic, alpha, ""));
+        draft.say(alpha.mark(diagnostic, ""));
     }
     let Some((place, donor)) = context.donors.get(source) else { return };
     let mut tally = Tally::default();

@@ -62,7 +62,7 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
                     format!("donor `{}` has no tensor that `{}` matches", donor.written, pattern.as_str());
                 let diagnostic = Diagnostic::new(Code::DonorKeyMissing, message)
                     .help("donor tensors are found by the base's key, which the pattern matches");
-                diagnostics.push(say::label(diagnostic, source, ""));
+                diagnostics.push(source.mark(diagnostic, ""));
             }
         }
     }

@@ -83,7 +83,7 @@ impl Donors {
         let place = match opened {
             Ok(weights) => {
                 for warning in &weights.warnings {
-                    self.diagnostics.push(say::label(oddity(warning), first, "in this donor"));
+                    self.diagnostics.push(first.mark(oddity(warning), "in this donor"));
                 }
                 let config = config_beside(&first.value);
                 self.list.push(Donor { written, weights, config });
@@ -92,9 +92,9 @@ impl Donors {
             }
             Err(errors) => {
                 for error in &errors {
-                    let mut diagnostic = refusal(error, &written, file);
+                    let mut diagnostic = refusal(error, &first.value, &written, file);
                     for (i, source) in uses.iter().enumerate() {
-                        diagnostic = say::label(diagnostic, source, if i == 0 { "" } else { "and here" });
+                        diagnostic = source.mark(diagnostic, if i == 0 { "" } else { "and here" });
                     }
                     self.diagnostics.push(diagnostic);
                 }
@@ -118,7 +118,7 @@ impl Donors {
                 let diagnostic = Diagnostic::new(Code::DonorFormat, message).help(
                     "conversions may change values (some norms are stored as w and as 1 + w): convert both alike",
                 );
-                Some(say::label(diagnostic, source, ""))
+                Some(source.mark(diagnostic, ""))
             })
             .collect()
     }
@@ -140,18 +140,15 @@ impl Donors {
                     return None;
                 }
                 let message = format!(
-                    "{} of donor `{}` reached by no pattern: {}",
-                    if left.len() == 1 {
-                        "1 tensor is".into()
-                    } else {
-                        format!("{} tensors are", left.len())
-                    },
+                    "{} of donor `{}` {} reached by no pattern: {}",
+                    say::count(left.len(), "tensor"),
                     donor.written,
+                    if left.len() == 1 { "is" } else { "are" },
                     say::names(&left),
                 );
                 let diagnostic = Diagnostic::new(Code::UnreachedDonor, message)
                     .help("widen a pattern if they were meant to be used");
-                Some(say::label(diagnostic, source, ""))
+                Some(source.mark(diagnostic, ""))
             })
             .collect()
     }
@@ -191,9 +188,9 @@ fn config_beside(path: &Path) -> Option<ModelConfig> {
     ModelConfig::read(&dir.join("config.json")).ok()
 }
 
-fn refusal(error: &ReadError, written: &str, file: &SurgeryFile) -> Diagnostic {
+fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {
     match error.kind {
-        ReadErrorKind::NotFound if !error.path.is_symlink() => {
+        ReadErrorKind::NotFound if error.path == source && !source.is_symlink() => {
             let dir = if file.dir.as_os_str().is_empty() { Path::new(".") } else { &file.dir };
             let mut help = format!(
                 "relative donors are resolved against the directory of the surgery file, `{}`",
@@ -204,8 +201,8 @@ fn refusal(error: &ReadError, written: &str, file: &SurgeryFile) -> Diagnostic {
             }
             Diagnostic::new(Code::DonorNotFound, format!("donor `{written}` does not exist")).help(help)
         }
-        ReadErrorKind::NotFound => with_help(Code::DonorNotFound, error),
-        ReadErrorKind::Unreadable => with_help(Code::DonorUnreadable, error),
+        ReadErrorKind::NotFound if error.path == source => with_help(Code::DonorNotFound, error),
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => with_help(Code::DonorUnreadable, error),
         ReadErrorKind::BadIndex => with_help(Code::BadShardIndex, error),
     }
 }

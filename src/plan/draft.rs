@@ -139,7 +139,7 @@ impl Tally {
     pub(super) fn report<T>(self, draft: &mut Draft, place: &Spanned<T>) {
         for ((code, reason), found) in self.found {
             let message = format!("{reason}: {}", say::list(&found.shown, found.count));
-            draft.say(say::label(Diagnostic::new(code, message).help(found.help), place, ""));
+            draft.say(place.mark(Diagnostic::new(code, message).help(found.help), ""));
         }
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn finite(
             );
             let diagnostic = Diagnostic::new(Code::NotFinite, message)
                 .help("use a number that f32 can hold, below about 3.4e38");
-            draft.say(say::label(diagnostic, parameter, ""));
+            draft.say(parameter.mark(diagnostic, ""));
             return false;
         }
     }

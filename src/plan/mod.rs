@@ -269,9 +269,9 @@ fn overwritten_advice(
         let message = format!("{how_many} overwritten later and not done at all");
         let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
             .help("put the operation after the one that overwrites, or remove it");
-        diagnostic = say::label(diagnostic, &operation.op, "");
+        diagnostic = operation.op.mark(diagnostic, "");
         for operation in by.into_iter().filter_map(|by| file.operations.get(by)) {
-            diagnostic = say::label(diagnostic, &operation.op, "overwrites it");
+            diagnostic = operation.op.mark(diagnostic, "overwrites it");
         }
         advice.push(diagnostic);
     }

@@ -80,15 +80,15 @@ pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Sco
         let diagnostic =
             Diagnostic::new(Code::NoMatch, message).help("narrow `exclude`, or remove the operation");
         let diagnostic = match operation.exclude.first() {
-            Some(exclude) => say::label(diagnostic, exclude, ""),
+            Some(exclude) => exclude.mark(diagnostic, ""),
             None => diagnostic,
         };
-        draft.say(say::label(diagnostic, &operation.pattern, "matches"));
+        draft.say(operation.pattern.mark(diagnostic, "matches"));
         return;
     }
     let message = format!("`{}` matches no tensor", pattern.as_str());
     let help = help(context.vocabulary, pattern.as_str());
-    draft.say(say::label(Diagnostic::new(Code::NoMatch, message).help(help), &operation.pattern, ""));
+    draft.say(operation.pattern.mark(Diagnostic::new(Code::NoMatch, message).help(help), ""));
 }
 
 fn keys(n: usize) -> String {

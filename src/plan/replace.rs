@@ -131,10 +131,10 @@ fn same(
         blendable::unloadable(faults, written, theirs, other.dtype);
         return false;
     }
-    let there = say::kind(other.dtype, &other.shape);
-    let detail = format!("{} here, `{theirs}` is {there}", say::kind(info.dtype, &info.shape));
+    let there = if theirs == key { "there".to_owned() } else { format!("in `{theirs}`") };
     if other.dtype != info.dtype {
         let reason = format!("base and donor `{written}` differ in dtype");
+        let detail = format!("{} here, {} {there}", info.dtype, other.dtype);
         faults.add_detail(Code::DtypeMismatch, reason, dtype_help(key, info, other), key.as_str(), &detail);
         return false;
     }
@@ -145,6 +145,7 @@ fn same(
             _ => "the donor must come from a model of the same sizes",
         };
         let reason = format!("base and donor `{written}` differ in shape");
+        let detail = format!("{:?} here, {:?} {there}", info.shape, other.shape);
         faults.add_detail(Code::ShapeMismatch, reason, help, key.as_str(), &detail);
         return false;
     }
@@ -200,6 +201,6 @@ fn bias_left(context: &Context<'_>, operation: &Operation, usable: &[Unit], draf
         let message = format!("the linear bias of a replaced weight stays the base's: {}", say::names(&left));
         let diagnostic = Diagnostic::new(Code::BiasLeft, message)
             .help("widen the pattern to replace it too, if it belongs to the weight");
-        draft.say(say::label(diagnostic, &operation.pattern, ""));
+        draft.say(operation.pattern.mark(diagnostic, ""));
     }
 }

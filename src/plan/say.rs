@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 
 use crate::checkpoint::Dtype;
-use crate::diagnostic::Diagnostic;
-use crate::surgery::Spanned;
 
 /// How many names a list spells out before it only counts.
 pub(super) const SHOWN: usize = 3;
@@ -40,15 +38,6 @@ pub(super) fn count(n: usize, noun: &str) -> String {
 /// "BF16 [64, 96]".
 pub(super) fn kind(of: Dtype, shape: &[usize]) -> String {
     format!("{of} {shape:?}")
-}
-
-/// Labels a value of the YAML, at the place where it is written and at the alias that stands for it.
-pub(super) fn label<T>(diagnostic: Diagnostic, value: &Spanned<T>, message: impl Into<String>) -> Diagnostic {
-    let diagnostic = diagnostic.label(value.span.clone(), message);
-    match &value.alias {
-        Some(alias) => diagnostic.label(alias.clone(), "used here"),
-        None => diagnostic,
-    }
 }
 
 /// "0–35", "0–3 and 8", from sorted numbers; "none" from none.

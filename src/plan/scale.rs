@@ -47,7 +47,7 @@ pub(super) fn plan(
         );
         let diagnostic = Diagnostic::new(Code::PartialAffineSet, message)
             .help("match the module's `.weight` to scale the weights that the set stands for");
-        draft.say(say::label(diagnostic, &operation.pattern, ""));
+        draft.say(operation.pattern.mark(diagnostic, ""));
     }
     finite(context, draft, "factor", factor, targets.iter().copied());
     norm::offset(context, operation, &targets, draft);
@@ -55,7 +55,7 @@ pub(super) fn plan(
     if !targets.is_empty() && targets.iter().all(one) {
         let diagnostic = Diagnostic::new(Code::NoEffect, "a factor of 1 changes nothing")
             .help("remove the operation, or give the factor that was meant");
-        draft.say(say::label(diagnostic, factor, ""));
+        draft.say(factor.mark(diagnostic, ""));
     }
     for target in targets {
         draft.edit(target, Action::Scale { factor: factor.value });

@@ -111,7 +111,7 @@ pub(super) enum Fact {
 pub(super) struct Facts<'b> {
     base: &'b Checkpoint,
     slots: Vec<u32>,
-    facts: Vec<Fact>,
+    found: Vec<Fact>,
 }
 
 impl<'b> Facts<'b> {
@@ -125,13 +125,13 @@ impl<'b> Facts<'b> {
                 reached.push(position);
             }
         }
-        let facts = reached.par_iter().map(|&position| look(base, position)).collect();
-        Self { base, slots, facts }
+        let found = reached.par_iter().map(|&position| look(base, position)).collect();
+        Self { base, slots, found }
     }
 
     /// The fact about any position, reached or not.
     pub(super) fn of(&self, position: usize) -> Fact {
-        let known = self.slots.get(position).and_then(|&slot| self.facts.get(slot as usize));
+        let known = self.slots.get(position).and_then(|&slot| self.found.get(slot as usize));
         known.cloned().unwrap_or_else(|| look(self.base, position))
     }
 }

@@ -1,7 +1,7 @@
 //! Tied embeddings: kept where both sides are edited alike, broken where they are not.
 
-use super::{Program, Step, say};
-use crate::checkpoint::{Checkpoint, Origin};
+use super::{Program, Step};
+use crate::checkpoint::{Checkpoint, Key, Origin, Role, is_other_tower};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::SurgeryFile;
 
@@ -32,6 +32,7 @@ pub(super) fn settle(
             (Some(a), Some(b)) => same_actions(&programs[a], &programs[b]),
             _ => false,
         });
+    diagnostics.extend(shared(file, base, steps, programs));
     if alike {
         for (head, embedding) in pairs {
             if let Some(place) = find(programs, embedding) {
@@ -44,6 +45,27 @@ pub(super) fn settle(
     let (heads, embeddings): (Vec<usize>, Vec<usize>) = pairs.into_iter().unzip();
     diagnostics.push(broken(file, base, steps, programs, &heads, &embeddings));
     heads
+}
+
+/// Advises that a vision-language model, whose family renames tensors after surgery, ties the head to what the
+/// embedding has become.
+fn shared(file: &SurgeryFile, base: &Checkpoint, steps: &[Step], programs: &[Program]) -> Option<Diagnostic> {
+    let entries = base.weights.index.entries();
+    let config = &base.config;
+    if !config.is_vision_language || config.tied_embeddings == Some(false) {
+        return None;
+    }
+    if entries.iter().any(|(key, _)| Role::of(key) == Role::Head) {
+        return None;
+    }
+    let is_embedding = |key: &Key| Role::of(key) == Role::Embedding && !is_other_tower(key);
+    let edited: Vec<usize> = programs.iter().filter(|p| is_embedding(&p.key)).map(|p| p.target).collect();
+    let key = &entries[*edited.last()?].0;
+    let message =
+        format!("the model has no head of its own: this edit of `{}` is one of the head too", key.stem());
+    let diagnostic =
+        Diagnostic::new(Code::SharedEmbedding, message).help("nothing to do, if both are meant to change");
+    Some(label_all(diagnostic, file, acting(steps, programs, &edited, &[])))
 }
 
 fn same_actions(a: &Program, b: &Program) -> bool {
@@ -78,13 +100,16 @@ fn broken(
             "give both the same operations to keep the tie".to_owned(),
         ),
     };
-    let mut diagnostic = Diagnostic::new(Code::TiedEmbedding, message).help(help);
-    for step in acting(steps, programs, heads, embeddings) {
-        if let Some(operation) = file.operations.iter().find(|operation| operation.index == step) {
-            diagnostic = say::label(diagnostic, &operation.pattern, "");
-        }
-    }
-    diagnostic
+    let diagnostic = Diagnostic::new(Code::TiedEmbedding, message).help(help);
+    label_all(diagnostic, file, acting(steps, programs, heads, embeddings))
+}
+
+/// Labels the patterns of some operations.
+fn label_all(diagnostic: Diagnostic, file: &SurgeryFile, operations: Vec<usize>) -> Diagnostic {
+    operations
+        .into_iter()
+        .filter_map(|index| file.operations.iter().find(|operation| operation.index == index))
+        .fold(diagnostic, |diagnostic, operation| operation.pattern.mark(diagnostic, ""))
 }
 
 /// The operations that act on either side, in file order.

@@ -49,21 +49,22 @@ pub(super) fn plan(
             }
         }
     }
-    if widths.is_empty() && faults.is_empty() {
+    if !faults.is_empty() {
+        faults.report(draft, &operation.pattern);
+        return;
+    }
+    let refused = coverage(ids, &widths, draft);
+    if draft.edits.is_empty() && !refused {
         let help = "an MLP module has `down_proj` beside `gate_proj` and `up_proj`, `gate_up_proj`, or `w2` beside \
                     `w1` and `w3`, and only in the text model";
         return nothing(operation, "mlp_channel", help, draft);
     }
-    if faults.is_empty() {
-        coverage(ids, &widths, draft);
-    }
-    faults.report(draft, &operation.pattern);
-    if !bias_left.is_empty() {
+    if !bias_left.is_empty() && !refused {
         let message = format!("the bias of zeroed channels stays: {}", say::names(&bias_left));
         let diagnostic = Diagnostic::new(Code::BiasLeft, message).help(
             "match the bias too, with a pattern that ends in `.*`: else the channel is constant, not 0",
         );
-        draft.say(say::label(diagnostic, &operation.pattern, ""));
+        draft.say(operation.pattern.mark(diagnostic, ""));
     }
 }
 
@@ -159,15 +160,16 @@ impl Mlp {
     }
 }
 
-/// Each id must exist in every module.
-fn coverage(ids: &Ids<'_>, widths: &[(&str, usize)], draft: &mut Draft) {
-    let Some(&(parent, width)) = widths.iter().min_by_key(|(_, width)| width) else { return };
+/// Reports channels that some module does not have; returns whether there were some.
+fn coverage(ids: &Ids<'_>, widths: &[(&str, usize)], draft: &mut Draft) -> bool {
+    let Some(&(parent, width)) = widths.iter().min_by_key(|(_, width)| width) else { return false };
     for id in ids.iter().filter(|id| id.value >= width as u64) {
         let message = format!("channel {} does not exist: `{parent}` has {width}", id.value);
         let help = match width {
             0 => "the module has no channels".to_owned(),
             width => format!("channels count from 0 to {}, in every module that is reached", width - 1),
         };
-        draft.say(say::label(Diagnostic::new(Code::ChannelOutOfRange, message).help(help), id, ""));
+        draft.say(id.mark(Diagnostic::new(Code::ChannelOutOfRange, message).help(help), ""));
     }
+    ids.iter().any(|id| id.value >= width as u64)
 }

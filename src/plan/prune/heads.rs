@@ -39,7 +39,7 @@ const LEAVES: [&str; 24] = [
     "c_proj",
 ];
 
-/// Families whose q_proj holds a gate beside each head's query.
+/// Families whose `q_proj` holds a gate beside each head's query.
 const GATED: [&str; 5] = ["qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text"];
 
 /// What was found over all modules, for the remarks at the end.
@@ -79,14 +79,16 @@ pub(super) fn plan(
             }
         }
     }
-    if reached && remarks.faults.is_empty() {
-        coverage(context, ids, draft);
+    if !remarks.faults.is_empty() {
+        remarks.faults.report(draft, &operation.pattern);
+        return;
     }
-    if !reached && remarks.faults.is_empty() {
+    let refused = reached && coverage(context, ids, draft);
+    if draft.edits.is_empty() && !refused {
         let help = "an attention module has `o_proj` beside `q_proj` or `qkv_proj`; heads are rows of the one and \
                     columns of the other, and only in the text model";
         nothing(operation, "attention_head", help, draft);
-    } else {
+    } else if !refused {
         remarks.report(operation, draft);
     }
 }
@@ -150,9 +152,9 @@ impl Attention {
         let kv_heads = count(context.config().kv_heads).unwrap_or(heads);
         // Rows of q for one feature of every head: what width is multiplied by.
         let slices = if fused { heads + 2 * kv_heads } else { heads * gate };
-        let columns = columns(&o, (q.rows % slices == 0).then(|| q.rows / slices * heads))?;
+        let columns = columns(&o, (q.rows.is_multiple_of(slices)).then(|| q.rows / slices * heads))?;
         let width = columns / heads;
-        if columns % heads != 0 || width == 0 || width.checked_mul(slices) != Some(q.rows) {
+        if !columns.is_multiple_of(heads) || width == 0 || width.checked_mul(slices) != Some(q.rows) {
             let reason = format!(
                 "{} rows and {columns} columns of `o_proj` are not {heads} heads of one width",
                 if fused { format!("{} `qkv_proj`", q.rows) } else { format!("{} `q_proj`", q.rows) },
@@ -204,7 +206,9 @@ impl Attention {
 
     /// Stored columns of o for one head.
     fn column_width(&self) -> Result<usize, Obstacle> {
-        let Some(set) = self.o.set() else { return Ok(self.width) };
+        if self.o.set().is_none() {
+            return Ok(self.width);
+        }
         let group = (self.heads * self.width) / self.o.stored_columns;
         if self.width.is_multiple_of(group) {
             return Ok(self.width / group);
@@ -214,9 +218,8 @@ impl Attention {
         } else {
             "use a dense checkpoint, or one where `o_proj` is not quantized"
         };
-        let bits = set.format.map(|f| format!(" of {} bits", f.bits)).unwrap_or_default();
         let reason =
-            format!("a head is {} columns wide, and groups{bits} in `o_proj` have {group}", self.width);
+            format!("a head is {} columns wide, and a group of quantized `o_proj` is {group}", self.width);
         Err(Obstacle::new(Code::MisalignedRegion, reason, help))
     }
 
@@ -238,7 +241,7 @@ fn columns(o: &Linear, implied: Option<usize>) -> Result<usize, Obstacle> {
     let groups = o.stored_columns;
     let known = set.format.and_then(|f| usize::try_from(f.group_size).ok()).map(|size| size * groups);
     let fits = |features: usize| {
-        groups > 0 && features % groups == 0 && matches!(features / groups, 16 | 32 | 64 | 128)
+        groups > 0 && features.is_multiple_of(groups) && matches!(features / groups, 16 | 32 | 64 | 128)
     };
     match (known, implied.filter(|&features| fits(features))) {
         (_, Some(implied)) => Ok(implied),
@@ -269,8 +272,9 @@ fn pruned_elsewhere(
     })
 }
 
-fn coverage(context: &Context<'_>, ids: &Ids<'_>, draft: &mut Draft) {
-    let Some(heads) = context.config().heads else { return };
+/// Reports heads that the model does not have; returns whether there were some.
+fn coverage(context: &Context<'_>, ids: &Ids<'_>, draft: &mut Draft) -> bool {
+    let heads = context.config().heads.unwrap_or_default();
     for id in ids.iter().filter(|id| id.value >= heads) {
         let message = format!(
             "head {} does not exist: the model has {}",
@@ -278,16 +282,16 @@ fn coverage(context: &Context<'_>, ids: &Ids<'_>, draft: &mut Draft) {
             say::count(usize::try_from(heads).unwrap_or(usize::MAX), "query head")
         );
         let help = format!("heads count from 0 to {}", heads.saturating_sub(1));
-        draft.say(say::label(Diagnostic::new(Code::HeadOutOfRange, message).help(help), id, ""));
+        draft.say(id.mark(Diagnostic::new(Code::HeadOutOfRange, message).help(help), ""));
     }
+    ids.iter().any(|id| id.value >= heads)
 }
 
 impl Remarks<'_> {
     fn report(self, operation: &Operation, draft: &mut Draft) {
-        self.faults.report(draft, &operation.pattern);
         let mut say = |code, message: String, help: &str| {
             let diagnostic = Diagnostic::new(code, message).help(help);
-            draft.say(say::label(diagnostic, &operation.pattern, ""));
+            draft.say(operation.pattern.mark(diagnostic, ""));
         };
         if !self.half.is_empty() {
             say(
@@ -317,7 +321,7 @@ impl Remarks<'_> {
             say(
                 Code::KvSkipped,
                 format!(
-                    "{} of K and V left alone, as each serves several query heads",
+                    "{} of `k_proj` and `v_proj` left alone, as each serves several heads",
                     say::count(self.kv, "key")
                 ),
                 "nothing to do; a pattern of `{q,o}_proj` says the same more plainly",

@@ -53,7 +53,7 @@ fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, draft: &mut Draft) -> Ids<'
         let mut diagnostic = Diagnostic::new(Code::DuplicateId, format!("{subject} listed more than once"))
             .help("each id counts once");
         for id in repeated {
-            diagnostic = say::label(diagnostic, id, "again");
+            diagnostic = id.mark(diagnostic, "again");
         }
         draft.say(diagnostic);
     }
@@ -76,7 +76,7 @@ fn slices(axis: usize, offsets: &[usize], ids: &[usize], width: usize) -> Region
 fn nothing(operation: &Operation, granularity: &str, help: &str, draft: &mut Draft) {
     let message = format!("the pattern reaches no tensor that `{granularity}` can zero");
     let diagnostic = Diagnostic::new(Code::NoPrunableTensor, message).help(help);
-    draft.say(say::label(diagnostic, &operation.pattern, ""));
+    draft.say(operation.pattern.mark(diagnostic, ""));
 }
 
 /// Ids as positions; those beyond the end are left out (they are refused elsewhere).
