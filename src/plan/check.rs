@@ -1,12 +1,10 @@
 //! What can be said without a plan: of a file alone, and of a base that cannot be read.
 
-use super::Refusal;
 use super::donor::{self, Donors};
+use super::{Refusal, near, scope};
 use crate::checkpoint::{Checkpoint, ReadError, TensorIndex};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, SurgeryFile};
-
-use super::{near, say, scope};
 
 /// Checks a file without a model: everything that needs no base. With `donors`, they are resolved and their headers
 /// read. Diagnostics come in file order.

@@ -16,6 +16,7 @@ mod layering;
 #[cfg(feature = "mlx")]
 mod loading;
 mod looks;
+mod planning;
 mod program;
 mod refused;
 mod schema;

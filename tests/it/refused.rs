@@ -2,7 +2,7 @@
 //! `mlxcel surgery plan` says of it. With `UPDATE_FIXTURES=1` the texts are written anew, to be read by eye.
 //!
 //! The model is `tiny-tales/base`, or what a file `model` beside it names: a folder of `fixtures/models` or of
-//! `fixtures/headers`. Comments of the surgery file that begin with `#:` are directives for donors (see `stage`). What
+//! `fixtures/headers`. A folder `model` beside it is the model itself, its weights as a list in `headers.txt`. Comments of the surgery file that begin with `#:` are directives for donors (see `stage`). What
 //! else lies in the folder is there when the file is planned.
 
 use std::fs;
@@ -43,22 +43,36 @@ fn answer(case: &Path, name: &str) -> String {
     let stage = tempfile::tempdir().expect("a temporary directory");
     let dir = stage.path().join("case");
     copy(case, &dir);
-    let model = fs::read_to_string(case.join("model")).unwrap_or_else(|_| "tiny-tales/base".to_owned());
-    let model = model.trim();
-    let real = fixtures("models").join(model);
-    if real.is_dir() {
-        copy(&real, &stage.path().join(model));
-    } else {
-        sparse::checkpoint(model, &stage.path().join(model));
-        let text = fs::read_to_string(case.join("surgery.yaml")).unwrap_or_default();
-        let directives = Directives::parse(text.lines().filter_map(|line| line.strip_prefix("#:")));
-        directives.make_donors(&text, model, &dir);
-    }
-    let run = mlxcel(&dir, &format!("surgery plan surgery.yaml --model ../{model}"));
+    let model = place_model(case, &dir);
+    let run = mlxcel(&dir, &format!("surgery plan surgery.yaml --model {model}"));
     let code = Code::named(name.split('-').next().unwrap_or_default()).expect("a case is named after a code");
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}: {}", run.stderr);
     assert!(run.stderr.contains(&format!("{code}\n")), "{name}: {}", run.stderr);
     run.stderr
+}
+
+/// Puts the model and the directed donors where the file is planned; returns the model's place as seen from there.
+fn place_model(case: &Path, dir: &Path) -> String {
+    let own = dir.join("model");
+    if own.is_dir() {
+        let list = own.join("headers.txt");
+        let tensors = fs::read_to_string(&list).expect("a model has a list of headers");
+        fs::remove_file(list).expect("a copy can be removed");
+        sparse::write(&own.join("model.safetensors"), &tensors);
+        return "model".to_owned();
+    }
+    let model = fs::read_to_string(case.join("model")).unwrap_or_else(|_| "tiny-tales/base".to_owned());
+    let (model, stage) = (model.trim(), dir.parent().expect("a case stands on a stage"));
+    let real = fixtures("models").join(model);
+    if real.is_dir() {
+        copy(&real, &stage.join(model));
+    } else {
+        sparse::checkpoint(model, &stage.join(model));
+        let text = fs::read_to_string(case.join("surgery.yaml")).unwrap_or_default();
+        let directives = Directives::parse(text.lines().filter_map(|line| line.strip_prefix("#:")));
+        directives.make_donors(&text, model, dir);
+    }
+    format!("../{model}")
 }
 
 fn copy(from: &Path, to: &Path) {

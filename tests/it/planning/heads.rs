@@ -1,0 +1,139 @@
+//! `prune` by heads, and ids that do not exist or reach nothing.
+
+use mlxcel::Code;
+
+use super::{codes, planned, programs, refused};
+
+#[test]
+fn the_width_of_a_head_is_the_modules_own() {
+    let operation = r#"op: prune, granularity: attention_head, pattern: "*.o_proj.weight", head_ids: [2]"#;
+    assert_eq!(
+        programs(&planned("widths", operation)),
+        [
+            "model.layers.0.self_attn.o_proj.weight: 0 in columns [32..48]",
+            "model.layers.1.self_attn.o_proj.weight: 0 in columns [64..96]",
+            "model.layers.2.self_attn.o_proj.weight: 0 in columns [32..48]",
+        ]
+    );
+}
+
+#[test]
+fn a_gated_query_has_twice_the_rows() {
+    let operation =
+        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.*", head_ids: [1, 0, 3]"#;
+    let plan = planned("gated", operation);
+    assert_eq!(
+        programs(&plan),
+        [
+            "model.layers.0.self_attn.o_proj.weight: 0 in columns [0..32, 48..64]",
+            "model.layers.0.self_attn.q_proj.weight: 0 in rows [0..64, 96..128]",
+        ]
+    );
+    assert_eq!((plan.steps()[0].matched, plan.steps()[0].skipped), (4, 2));
+    assert_eq!(codes(&plan), [Code::KvSkipped]);
+}
+
+#[test]
+fn heads_of_a_set_are_rows_and_whole_groups_of_columns() {
+    let operation =
+        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.{q,o}_proj.weight", head_ids: [1]"#;
+    assert_eq!(
+        programs(&planned("q4-wide", operation)),
+        [
+            "model.layers.0.self_attn.o_proj.biases: 0 in columns [2..4]",
+            "model.layers.0.self_attn.o_proj.scales: 0 in columns [2..4]",
+            "model.layers.0.self_attn.q_proj.biases: 0 in rows [64..128]",
+            "model.layers.0.self_attn.q_proj.scales: 0 in rows [64..128]",
+        ]
+    );
+}
+
+#[test]
+fn a_fused_query_has_its_rows_before_keys_and_values() {
+    let operation =
+        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.qkv_proj.*", head_ids: [3]"#;
+    let plan = planned("phi3", operation);
+    assert_eq!(programs(&plan), ["model.layers.0.self_attn.qkv_proj.weight: 0 in rows [48..64]"]);
+    assert_eq!(codes(&plan), [Code::HalfPrunedHead]);
+}
+
+#[test]
+fn rows_and_bias_of_a_query_are_zeroed_together() {
+    let operation =
+        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.{q,o}_proj.*", head_ids: [0]"#;
+    assert_eq!(
+        programs(&planned("f16-sharded", operation)),
+        [
+            "model.layers.0.self_attn.o_proj.weight: 0 in columns [0..16]",
+            "model.layers.0.self_attn.q_proj.bias: 0 in rows [0..16]",
+            "model.layers.0.self_attn.q_proj.weight: 0 in rows [0..16]",
+        ]
+    );
+}
+
+#[track_caller]
+fn check(model: &str, operation: &str, expected: &[(Code, &str)]) {
+    let errors = refused(model, operation);
+    let seen: Vec<Code> = errors.iter().map(|d| d.code).collect();
+    assert_eq!(seen, expected.iter().map(|(code, _)| *code).collect::<Vec<_>>(), "{errors:#?}");
+    for (error, (_, mention)) in errors.iter().zip(expected) {
+        assert!(error.message.contains(mention), "{error:#?}");
+    }
+}
+
+#[test]
+fn ids_that_do_not_exist_are_named_one_by_one() {
+    check(
+        "bf16",
+        r#"op: prune, granularity: layer, pattern: "model.layers.*", layer_ids: [0, 7, 3]"#,
+        &[
+            (Code::LayerOutOfRange, "layer 7 does not exist: `model.layers` has 0–2"),
+            (Code::LayerOutOfRange, "layer 3 does not exist"),
+        ],
+    );
+    check(
+        "bf16",
+        r#"op: prune, granularity: attention_head, pattern: "model.layers.*.self_attn.*", head_ids: [4]"#,
+        &[(Code::HeadOutOfRange, "head 4 does not exist: the model has 4 query heads")],
+    );
+    check(
+        "bf16",
+        r#"op: prune, granularity: mlp_channel, pattern: "model.layers.*.mlp.*", channel_ids: [96]"#,
+        &[(Code::ChannelOutOfRange, "channel 96 does not exist: `model.layers.0.mlp` has 96")],
+    );
+}
+
+#[test]
+fn an_id_that_exists_must_reach_a_tensor() {
+    check(
+        "bf16",
+        r#"op: prune, granularity: layer, pattern: "model.layers.0.*", layer_ids: [0, 1]"#,
+        &[(Code::LayerOutOfRange, "layer 1 exists, but the pattern reaches nothing of it")],
+    );
+}
+
+#[test]
+fn an_operation_that_zeroes_nothing_is_one_error() {
+    let nothing = |granularity: &str, pattern: &str, ids: &str| {
+        format!(r#"op: prune, granularity: {granularity}, pattern: "{pattern}", {ids}: [0]"#)
+    };
+    let expected = |mention| [(Code::NoPrunableTensor, mention)];
+    check("bf16", &nothing("layer", "*norm.weight", "layer_ids").replace("*norm", "model.norm"), &expected("layer"));
+    check("bf16", &nothing("attention_head", "*.k_proj.*", "head_ids"), &expected("attention_head"));
+    check("bf16", &nothing("attention_head", "*.mlp.*", "head_ids"), &expected("attention_head"));
+    check("bf16", &nothing("mlp_channel", "*.self_attn.*", "channel_ids"), &expected("mlp_channel"));
+    check("ints", &nothing("layer", "*.mlp.{mask,steps}", "layer_ids"), &expected("layer"));
+}
+
+#[test]
+fn heads_and_channels_of_other_towers_are_left_alone() {
+    check(
+        "stacks",
+        r#"op: prune, granularity: attention_head, pattern: "vision_tower.*", head_ids: [0]"#,
+        &[(Code::NoPrunableTensor, "attention_head")],
+    );
+    let operation = r#"op: prune, granularity: attention_head, pattern: "*.o_proj.weight", head_ids: [0]"#;
+    let plan = planned("stacks", operation);
+    assert_eq!(plan.programs().len(), 3);
+    assert!(plan.steps()[0].skipped > 0);
+}
