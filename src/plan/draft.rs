@@ -100,12 +100,11 @@ pub(super) struct Tally {
 #[derive(Debug)]
 struct Found {
     help: String,
-    shown: Vec<String>,
-    count: usize,
+    names: Vec<(String, String)>,
 }
 
 impl Tally {
-    /// Counts one more `name` with a mistake; only the first few are kept.
+    /// Counts one more `name` with a mistake.
     pub(super) fn add(&mut self, code: Code, reason: impl Into<String>, help: impl Into<String>, name: &str) {
         self.add_detail(code, reason, help, name, "");
     }
@@ -120,14 +119,8 @@ impl Tally {
         detail: &str,
     ) {
         let entry = self.found.entry((code, reason.into()));
-        let found = entry.or_insert_with(|| Found { help: help.into(), shown: Vec::new(), count: 0 });
-        if found.shown.len() < say::SHOWN {
-            found.shown.push(match detail {
-                "" => format!("`{name}`"),
-                detail => format!("`{name}` ({detail})"),
-            });
-        }
-        found.count += 1;
+        let found = entry.or_insert_with(|| Found { help: help.into(), names: Vec::new() });
+        found.names.push((name.to_owned(), detail.to_owned()));
     }
 
     /// Whether nothing was counted.
@@ -138,7 +131,8 @@ impl Tally {
     /// One diagnostic for each mistake, labelled at `place`.
     pub(super) fn report<T>(self, draft: &mut Draft, place: &Spanned<T>) {
         for ((code, reason), found) in self.found {
-            let message = format!("{reason}: {}", say::list(&found.shown, found.count));
+            let names = found.names.iter().map(|(name, detail)| (name.as_str(), detail.as_str()));
+            let message = format!("{reason}: {}", say::detailed(names, found.names.len()));
             draft.say(place.mark(Diagnostic::new(code, message).help(found.help), ""));
         }
     }

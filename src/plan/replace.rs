@@ -85,7 +85,7 @@ fn whole_set<'d>(
     let (stem, _) = theirs.rsplit_once('.').unwrap_or((theirs, ""));
     let (codes, scales, biases) = (theirs.to_owned(), format!("{stem}.scales"), format!("{stem}.biases"));
     // A dense donor lacks scales because it is dense: say that, once.
-    if let Some((_, key, other)) = donor.find(&codes)
+    if let Some((_, _, other)) = donor.find(&codes)
         && Class::of(other.dtype) == Class::Float
     {
         let (base_key, _) = context.entry(set.codes);
@@ -94,7 +94,7 @@ fn whole_set<'d>(
             format!("donor `{}` is dense where the base is quantized", donor.written),
             quantize_help(set),
             base_key.as_str(),
-            &format!("the donor's `{key}` is {}", say::kind(other.dtype, &other.shape)),
+            &format!("{} there", other.dtype),
         );
         return None;
     }
@@ -131,10 +131,9 @@ fn same(
         blendable::unloadable(faults, written, theirs, other.dtype);
         return false;
     }
-    let there = if theirs == key { "there".to_owned() } else { format!("in `{theirs}`") };
     if other.dtype != info.dtype {
         let reason = format!("base and donor `{written}` differ in dtype");
-        let detail = format!("{} here, {} {there}", info.dtype, other.dtype);
+        let detail = format!("{} here, {} there", info.dtype, other.dtype);
         faults.add_detail(Code::DtypeMismatch, reason, dtype_help(key, info, other), key.as_str(), &detail);
         return false;
     }
@@ -145,7 +144,7 @@ fn same(
             _ => "the donor must come from a model of the same sizes",
         };
         let reason = format!("base and donor `{written}` differ in shape");
-        let detail = format!("{:?} here, {:?} {there}", info.shape, other.shape);
+        let detail = format!("{:?} here, {:?} there", info.shape, other.shape);
         faults.add_detail(Code::ShapeMismatch, reason, help, key.as_str(), &detail);
         return false;
     }

@@ -2,30 +2,49 @@
 
 use std::fmt::Write as _;
 
-use crate::checkpoint::Dtype;
+use super::fold::{Folded, fold, runs};
+use crate::diagnostic::Look;
 
 /// How many names a list spells out before it only counts.
 pub(super) const SHOWN: usize = 3;
 
-/// "`a`, `b` and 5 more": the first of so many names.
+/// So many names are folded at most; of the rest only the number is told.
+const FOLDED: usize = 10_000;
+
+/// "`a.{0–35}`, `b` and 5 more": names folded by their numbers, the first few spelled out.
 pub(super) fn names<S: AsRef<str>>(names: &[S]) -> String {
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", name.as_ref())).collect();
-    list(&shown, names.len())
+    detailed(names.iter().map(|name| (name.as_ref(), "")), names.len())
 }
 
-/// "a, b and 5 more": the items shown, of so many.
-pub(super) fn list(shown: &[String], total: usize) -> String {
+/// The same, with something in parentheses after each name that has it; `total` counts the names.
+pub(super) fn detailed<'n>(names: impl Iterator<Item = (&'n str, &'n str)>, total: usize) -> String {
+    let folded = fold(names.take(FOLDED));
+    let shown = folded.iter().take(SHOWN);
+    let told: usize = shown.clone().map(Folded::count).sum();
+    // A name that occurs twice is told once.
+    let total = if total > FOLDED { total } else { folded.iter().map(Folded::count).sum() };
+    let texts: Vec<String> = shown
+        .map(|fold| match fold.detail {
+            "" => format!("`{}`", fold.name(Look::PLAIN)),
+            detail => format!("`{}` ({detail})", fold.name(Look::PLAIN)),
+        })
+        .collect();
+    list(&texts, total - told)
+}
+
+/// "a, b and 5 more".
+pub(super) fn list(items: &[String], more: usize) -> String {
     let mut text = String::new();
-    for (i, item) in shown.iter().enumerate() {
+    for (i, item) in items.iter().enumerate() {
         let joint = match i {
             0 => "",
-            _ if i + 1 == total => " and ",
+            _ if i + 1 == items.len() && more == 0 => " and ",
             _ => ", ",
         };
         let _ = write!(text, "{joint}{item}");
     }
-    if total > shown.len() {
-        let _ = write!(text, " and {} more", total - shown.len());
+    if more > 0 {
+        let _ = write!(text, " and {more} more");
     }
     text
 }
@@ -35,31 +54,9 @@ pub(super) fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// "BF16 [64, 96]".
-pub(super) fn kind(of: Dtype, shape: &[usize]) -> String {
-    format!("{of} {shape:?}")
-}
-
-/// "0–35", "0–3 and 8", from sorted numbers; "none" from none.
+/// "0–35", "0–3, 8", from ascending numbers.
 pub(super) fn ranges(numbers: &[u64]) -> String {
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    for &n in numbers {
-        match runs.last_mut() {
-            Some((_, end)) if n == *end + 1 => *end = n,
-            Some((_, end)) if n == *end => {}
-            _ => runs.push((n, n)),
-        }
-    }
-    let total = runs.len();
-    let mut text: Vec<String> = runs
-        .into_iter()
-        .take(8)
-        .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}–{b}") })
-        .collect();
-    if total > text.len() {
-        text.push("…".into());
-    }
-    if text.is_empty() { "none".into() } else { text.join(", ") }
+    runs(numbers, ", ", Look::PLAIN)
 }
 
 #[cfg(test)]
@@ -72,11 +69,6 @@ mod tests {
         assert_eq!(names(&["a", "b"]), "`a` and `b`");
         assert_eq!(names(&["a", "b", "c"]), "`a`, `b` and `c`");
         assert_eq!(names(&["a", "b", "c", "d", "e"]), "`a`, `b`, `c` and 2 more");
-    }
-
-    #[test]
-    fn numbers_are_folded_into_ranges() {
-        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0–2, 5, 7–8");
-        assert_eq!(ranges(&[]), "none");
+        assert_eq!(names(&["l.0.a", "l.1.a", "l.2.a", "b", "l.1.a"]), "`l.{0–2}.a` and `b`");
     }
 }

@@ -117,7 +117,7 @@ fn describe(stacks: &Stacks<'_>) -> String {
             format!("`{stack}` has {}", say::ranges(&numbers))
         })
         .collect();
-    say::list(&known, stacks.len())
+    say::list(&known, stacks.len() - known.len())
 }
 
 /// The layers that the index has in each of some stacks.

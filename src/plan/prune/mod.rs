@@ -48,7 +48,7 @@ fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, draft: &mut Draft) -> Ids<'
         numbers.dedup();
         let subject = match &numbers[..] {
             [one] => format!("id {one} is"),
-            many => format!("ids {} are", say::list(&many[..many.len().min(say::SHOWN)], many.len())),
+            many => format!("ids {} are", say::list(many, 0)),
         };
         let mut diagnostic = Diagnostic::new(Code::DuplicateId, format!("{subject} listed more than once"))
             .help("each id counts once");

@@ -19,7 +19,9 @@ fn names_comments_spellings_and_dead_operations_do_not_enter() {
         format!("{SCALE}\n{ADD}"),
         format!("{respelled}\n{SCALE}, name: louder"),
         format!("{ADD}\n{SCALE}\nop: scale, pattern: \"*.mlp.*\", factor: 1"),
-        format!("op: add, pattern: lm_head.weight, source: ../models/b.safetensors, alpha: 0\n{ADD}\n{SCALE}"),
+        format!(
+            "op: add, pattern: lm_head.weight, source: ../models/b.safetensors, alpha: 0\n{ADD}\n{SCALE}"
+        ),
     ] {
         assert_eq!(digest(&same), expected, "{same}");
     }

@@ -12,10 +12,7 @@ fn check(model: &str, operations: &str, expected: &[&str]) {
 
 #[test]
 fn a_set_is_scaled_once_whichever_members_are_matched() {
-    let expected = [
-        "model.layers.0.mlp.up_proj.biases: × 2",
-        "model.layers.0.mlp.up_proj.scales: × 2",
-    ];
+    let expected = ["model.layers.0.mlp.up_proj.biases: × 2", "model.layers.0.mlp.up_proj.scales: × 2"];
     for pattern in ["weight", "{weight,scales}", "*", "{biases,weight}", "{scales,biases}"] {
         let operation = format!(r#"op: scale, pattern: "model.layers.0.mlp.up_proj.{pattern}", factor: 2"#);
         check("q4", &operation, &expected);
@@ -32,8 +29,7 @@ fn scales_alone_are_scaled_alone_and_remarked() {
 
 #[test]
 fn pruning_a_set_zeroes_scales_and_biases_whichever_member_is_matched() {
-    let expected =
-        ["model.layers.1.mlp.up_proj.biases: 0", "model.layers.1.mlp.up_proj.scales: 0"];
+    let expected = ["model.layers.1.mlp.up_proj.biases: 0", "model.layers.1.mlp.up_proj.scales: 0"];
     for suffix in ["weight", "scales", "biases", "*"] {
         let operation = format!(
             r#"op: prune, granularity: layer, pattern: "model.layers.*.mlp.up_proj.{suffix}", layer_ids: [1]"#
@@ -45,13 +41,15 @@ fn pruning_a_set_zeroes_scales_and_biases_whichever_member_is_matched() {
 #[test]
 fn layers_are_found_under_h_too() {
     let operation = r#"op: prune, granularity: layer, pattern: "*.mlp.*", layer_ids: [2]"#;
-    let keys = ["down_proj", "gate_proj", "up_proj"].map(|name| format!("transformer.h.2.mlp.{name}.weight: 0"));
+    let keys =
+        ["down_proj", "gate_proj", "up_proj"].map(|name| format!("transformer.h.2.mlp.{name}.weight: 0"));
     check("h-keys", operation, &keys.each_ref().map(String::as_str));
 }
 
 #[test]
 fn channels_of_mixtral_experts_are_rows_of_w1_and_w3_and_columns_of_w2() {
-    let operation = r#"op: prune, granularity: mlp_channel, pattern: "model.layers.0.*.experts.1.*", channel_ids: [4]"#;
+    let operation =
+        r#"op: prune, granularity: mlp_channel, pattern: "model.layers.0.*.experts.1.*", channel_ids: [4]"#;
     check(
         "mixtral",
         operation,
@@ -65,7 +63,8 @@ fn channels_of_mixtral_experts_are_rows_of_w1_and_w3_and_columns_of_w2() {
 
 #[test]
 fn each_expert_has_its_own_channels_and_the_router_is_left_alone() {
-    let operation = r#"op: prune, granularity: mlp_channel, pattern: "model.layers.1.mlp.*", channel_ids: [0, 1]"#;
+    let operation =
+        r#"op: prune, granularity: mlp_channel, pattern: "model.layers.1.mlp.*", channel_ids: [0, 1]"#;
     let plan = planned("moe-each", operation);
     assert_eq!(plan.programs().len(), 12);
     assert_eq!((plan.steps()[0].matched, plan.steps()[0].skipped), (13, 1));
@@ -87,7 +86,8 @@ fn a_gate_in_an_attention_module_has_no_mlp_channels() {
 
 #[test]
 fn a_dense_down_proj_beside_quantized_gate_and_up_is_pruned_with_them() {
-    let operation = r#"op: prune, granularity: mlp_channel, pattern: "model.layers.2.mlp.*", channel_ids: [3]"#;
+    let operation =
+        r#"op: prune, granularity: mlp_channel, pattern: "model.layers.2.mlp.*", channel_ids: [3]"#;
     check(
         "override",
         operation,
@@ -103,14 +103,14 @@ fn a_dense_down_proj_beside_quantized_gate_and_up_is_pruned_with_them() {
 
 #[test]
 fn gate_and_up_of_a_quantized_mlp_can_be_pruned_without_down() {
-    let operation =
-        r#"op: prune, granularity: mlp_channel, pattern: "model.layers.0.mlp.{gate,up}_proj.weight", channel_ids: [95]"#;
+    let operation = r#"op: prune, granularity: mlp_channel, pattern: "model.layers.0.mlp.{gate,up}_proj.weight", channel_ids: [95]"#;
     assert_eq!(planned("q4", operation).programs().len(), 4);
 }
 
 #[test]
 fn channels_of_a_fused_matrix_have_two_rows() {
-    let operation = r#"op: prune, granularity: mlp_channel, pattern: "model.layers.0.mlp.*", channel_ids: [7]"#;
+    let operation =
+        r#"op: prune, granularity: mlp_channel, pattern: "model.layers.0.mlp.*", channel_ids: [7]"#;
     check(
         "phi3",
         operation,

@@ -19,8 +19,7 @@ fn the_width_of_a_head_is_the_modules_own() {
 
 #[test]
 fn a_gated_query_has_twice_the_rows() {
-    let operation =
-        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.*", head_ids: [1, 0, 3]"#;
+    let operation = r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.*", head_ids: [1, 0, 3]"#;
     let plan = planned("gated", operation);
     assert_eq!(
         programs(&plan),
@@ -35,8 +34,7 @@ fn a_gated_query_has_twice_the_rows() {
 
 #[test]
 fn heads_of_a_set_are_rows_and_whole_groups_of_columns() {
-    let operation =
-        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.{q,o}_proj.weight", head_ids: [1]"#;
+    let operation = r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.{q,o}_proj.weight", head_ids: [1]"#;
     assert_eq!(
         programs(&planned("q4-wide", operation)),
         [
@@ -50,8 +48,7 @@ fn heads_of_a_set_are_rows_and_whole_groups_of_columns() {
 
 #[test]
 fn a_fused_query_has_its_rows_before_keys_and_values() {
-    let operation =
-        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.qkv_proj.*", head_ids: [3]"#;
+    let operation = r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.qkv_proj.*", head_ids: [3]"#;
     let plan = planned("phi3", operation);
     assert_eq!(programs(&plan), ["model.layers.0.self_attn.qkv_proj.weight: 0 in rows [48..64]"]);
     assert_eq!(codes(&plan), [Code::HalfPrunedHead]);
@@ -59,8 +56,7 @@ fn a_fused_query_has_its_rows_before_keys_and_values() {
 
 #[test]
 fn rows_and_bias_of_a_query_are_zeroed_together() {
-    let operation =
-        r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.{q,o}_proj.*", head_ids: [0]"#;
+    let operation = r#"op: prune, granularity: attention_head, pattern: "model.layers.0.self_attn.{q,o}_proj.*", head_ids: [0]"#;
     assert_eq!(
         programs(&planned("f16-sharded", operation)),
         [
@@ -118,7 +114,11 @@ fn an_operation_that_zeroes_nothing_is_one_error() {
         format!(r#"op: prune, granularity: {granularity}, pattern: "{pattern}", {ids}: [0]"#)
     };
     let expected = |mention| [(Code::NoPrunableTensor, mention)];
-    check("bf16", &nothing("layer", "*norm.weight", "layer_ids").replace("*norm", "model.norm"), &expected("layer"));
+    check(
+        "bf16",
+        &nothing("layer", "*norm.weight", "layer_ids").replace("*norm", "model.norm"),
+        &expected("layer"),
+    );
     check("bf16", &nothing("attention_head", "*.k_proj.*", "head_ids"), &expected("attention_head"));
     check("bf16", &nothing("attention_head", "*.mlp.*", "head_ids"), &expected("attention_head"));
     check("bf16", &nothing("mlp_channel", "*.self_attn.*", "channel_ids"), &expected("mlp_channel"));

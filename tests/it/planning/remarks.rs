@@ -9,7 +9,8 @@ use crate::sparse;
 
 #[test]
 fn a_query_pruned_alone_is_warned_of_unless_another_operation_takes_the_output() {
-    let query = r#"op: prune, granularity: attention_head, pattern: "*.0.self_attn.q_proj.weight", head_ids: [1]"#;
+    let query =
+        r#"op: prune, granularity: attention_head, pattern: "*.0.self_attn.q_proj.weight", head_ids: [1]"#;
     assert_eq!(codes(&planned("bf16", query)), [Code::HalfPrunedHead]);
     let output = r#"op: prune, granularity: attention_head, pattern: "*.o_proj.weight", head_ids: [0, 1]"#;
     assert_eq!(codes(&planned("bf16", &format!("{query}\n{output}"))), []);
@@ -18,8 +19,7 @@ fn a_query_pruned_alone_is_warned_of_unless_another_operation_takes_the_output()
 
 #[test]
 fn a_bias_that_stays_is_remarked() {
-    let prune =
-        r#"op: prune, granularity: attention_head, pattern: "*.0.self_attn.{q,o}_proj.weight", head_ids: [1]"#;
+    let prune = r#"op: prune, granularity: attention_head, pattern: "*.0.self_attn.{q,o}_proj.weight", head_ids: [1]"#;
     assert_eq!(codes(&planned("f16-sharded", prune)), [Code::BiasLeft]);
     let replace = r#"op: replace, pattern: model.layers.0.self_attn.q_proj.weight, source: ../models/a.safetensors, source_key: model.layers.1.self_attn.q_proj.weight"#;
     let plan = planned("f16-sharded", replace);
@@ -51,7 +51,10 @@ fn a_parameter_must_be_finite_in_the_working_precision_of_its_tensors() {
 fn one_missing_donor_is_one_error_wherever_it_is_used() {
     let add = |key: &str| format!("op: add, pattern: {key}, source: nowhere.safetensors\n");
     let errors = refused("bf16", &(add("model.norm.weight") + &add("lm_head.weight")));
-    assert_eq!(errors.iter().map(|d| (d.code, d.labels.len())).collect::<Vec<_>>(), [(Code::DonorNotFound, 2)]);
+    assert_eq!(
+        errors.iter().map(|d| (d.code, d.labels.len())).collect::<Vec<_>>(),
+        [(Code::DonorNotFound, 2)]
+    );
     let help = errors[0].help.as_deref().unwrap_or_default();
     assert!(help.contains("conformance/surgery/noop"), "{help}");
 }
@@ -65,13 +68,8 @@ fn mistakes_of_file_pattern_donor_and_ids_are_reported_in_one_run_in_file_order(
         op: scale, pattern: model.norm.weight, facto: 2
         op: replace, pattern: model.norm.weight, source: ../models/bad-shape.safetensors, source_key: model.norm.weight
     "#;
-    let expected = [
-        Code::LayerOutOfRange,
-        Code::NoMatch,
-        Code::DonorNotFound,
-        Code::UnknownField,
-        Code::ShapeMismatch,
-    ];
+    let expected =
+        [Code::LayerOutOfRange, Code::NoMatch, Code::DonorNotFound, Code::UnknownField, Code::ShapeMismatch];
     let codes: Vec<Code> = refused("bf16", operations).iter().map(|d| d.code).collect();
     let missing = codes.iter().position(|code| *code == Code::MissingField);
     let without: Vec<Code> = codes.iter().copied().filter(|code| *code != Code::MissingField).collect();
@@ -151,7 +149,11 @@ fn layers_that_others_depend_on_are_warned_of_with_the_exclude_that_spares_them(
     };
     let (scalar, kv) = (r#""*.layer_scalar""#, r#""*.self_attn.{k_proj,v_proj,k_norm,v_norm}.*""#);
     assert_eq!(remarks(1, "x"), [Code::ResidualOrSharedKv]);
-    assert_eq!(remarks(1, scalar), [Code::ResidualOrSharedKv], "layer 1 is the last of its kind before sharing");
+    assert_eq!(
+        remarks(1, scalar),
+        [Code::ResidualOrSharedKv],
+        "layer 1 is the last of its kind before sharing"
+    );
     assert_eq!(remarks(0, scalar), []);
     assert_eq!(remarks(1, &format!("[{scalar}, {kv}]")), []);
 }
@@ -165,7 +167,8 @@ fn a_norm_over_all_heads_couples_them() {
         model.layers.0.self_attn.o_proj.weight BF16 8,8";
     let remarks = |pattern: &str| {
         let base = made(dir.path(), r#"{"model_type": "olmo2", "num_attention_heads": 2}"#, list);
-        let operation = format!(r#"op: prune, granularity: attention_head, pattern: "{pattern}", head_ids: [1]"#);
+        let operation =
+            format!(r#"op: prune, granularity: attention_head, pattern: "{pattern}", head_ids: [1]"#);
         codes(&plan(&file(&operation), base).expect("a plan"))
     };
     assert_eq!(remarks("*"), [Code::CoupledHeads]);
@@ -189,7 +192,9 @@ fn a_dtype_that_cannot_be_loaded_is_refused_where_it_is_used() {
 #[test]
 fn a_set_for_a_dense_base_and_a_dense_donor_for_a_set_are_told_apart() {
     let replace = |source: &str, key: &str| {
-        format!("op: replace, pattern: model.layers.0.self_attn.q_proj.weight, source: ../models/{source}, source_key: {key}")
+        format!(
+            "op: replace, pattern: model.layers.0.self_attn.q_proj.weight, source: ../models/{source}, source_key: {key}"
+        )
     };
     let errors = refused("bf16", &replace("q4", "model.layers.0.self_attn.q_proj.weight"));
     assert_eq!(errors[0].code, Code::DtypeMismatch);
@@ -223,7 +228,9 @@ fn a_broken_tie_lists_the_head_and_a_kept_one_shares_it() {
     assert_eq!(plan.programs()[0].shared_with.as_ref().map(|key| key.as_str()), Some("lm_head.weight"));
     let one_dropped = format!("{both}\nop: scale, pattern: lm_head.weight, factor: 1");
     assert!(planned("f32-tied", &one_dropped).untied().is_empty(), "a factor of 1 does not break a tie");
-    assert!(outcome("override", both).is_ok_and(|plan| plan.programs().iter().all(|p| p.shared_with.is_some())));
+    assert!(
+        outcome("override", both).is_ok_and(|plan| plan.programs().iter().all(|p| p.shared_with.is_some()))
+    );
 }
 
 #[test]
