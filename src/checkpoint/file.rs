@@ -42,6 +42,10 @@ fn regular(path: &Path, metadata: &Metadata) -> Result<(), ReadError> {
     if metadata.is_file() {
         return Ok(());
     }
-    let what = if metadata.is_dir() { "a directory, not a file" } else { "not a regular file" };
-    Err(ReadError::unreadable(path, what))
+    Err(if metadata.is_dir() {
+        ReadError::unreadable(path, "a directory, not a file")
+    } else {
+        ReadError::unreadable(path, "not a regular file")
+            .help("pipes and devices are not read: write a file first")
+    })
 }

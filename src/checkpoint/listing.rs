@@ -1,16 +1,16 @@
 //! [`Listing`]: an index file (`model.safetensors.index.json`): which tensor is in which shard.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::error::Category;
 
 use super::error::Quoted;
 use super::file::read_text;
-use super::json::Text;
+use super::json::{Skipped, Text};
 use super::{Key, ReadError, ReadErrorKind};
 
 /// Index files must be no longer than this (one tensor takes about 100 bytes).
@@ -37,19 +37,18 @@ impl Listing {
             Category::Data => format!("not an index file: {error}"),
             _ => format!("not JSON: {error}"),
         })?;
-        let Some(pairs) = file.weight_map else {
+        let Some(WeightMap { names, tensors }) = file.weight_map else {
             return Err("has no `weight_map`".into());
         };
-        let mut shards: BTreeMap<&str, usize> = BTreeMap::new();
-        for (_, shard) in &pairs {
-            shards.insert(shard, 0);
+        names.iter().try_for_each(|name| plain(name))?;
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_unstable_by_key(|&at| &names[at]);
+        let mut place = vec![0; names.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new;
         }
-        for (place, (name, position)) in shards.iter_mut().enumerate() {
-            plain(name)?;
-            *position = place;
-        }
-        let tensors = pairs.iter().map(|(key, shard)| (Key::from(&**key), shards[&**shard])).collect();
-        let shards = shards.into_keys().map(str::to_owned).collect();
+        let shards = order.iter().map(|&at| names[at].clone().into_owned()).collect();
+        let tensors = tensors.into_iter().map(|(key, at)| (key, place[at])).collect();
         Ok(Self { shards, tensors })
     }
 
@@ -74,11 +73,15 @@ fn plain(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-type Pairs<'de> = Vec<(Cow<'de, str>, Cow<'de, str>)>;
-
 /// The fields of an index file that count.
 struct IndexFile<'de> {
-    weight_map: Option<Pairs<'de>>,
+    weight_map: Option<WeightMap<'de>>,
+}
+
+/// The names of the files in order of appearance, and the tensors, each with the place of its file's name.
+struct WeightMap<'de> {
+    names: Vec<Cow<'de, str>>,
+    tensors: Vec<(Key, usize)>,
 }
 
 impl<'de> Deserialize<'de> for IndexFile<'de> {
@@ -100,37 +103,46 @@ impl<'de> Visitor<'de> for IndexVisitor {
         let mut weight_map = None;
         while let Some(field) = map.next_key_seed(Text)? {
             if field == "weight_map" {
-                weight_map = map.next_value::<Option<WeightMap<'de>>>()?.map(|map| map.0);
+                weight_map = map.next_value::<Option<WeightMap<'de>>>()?;
             } else {
-                map.next_value::<IgnoredAny>()?;
+                map.next_value::<Skipped>()?;
             }
         }
         Ok(IndexFile { weight_map })
     }
 }
 
-struct WeightMap<'de>(Pairs<'de>);
-
 impl<'de> Deserialize<'de> for WeightMap<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(WeightMapVisitor).map(Self)
+        deserializer.deserialize_map(WeightMapVisitor)
     }
 }
 
 struct WeightMapVisitor;
 
 impl<'de> Visitor<'de> for WeightMapVisitor {
-    type Value = Pairs<'de>;
+    type Value = WeightMap<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("`weight_map` (an object of file names under tensor names)")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut pairs = Vec::new();
+        let mut names: Vec<Cow<'de, str>> = Vec::new();
+        let mut places: HashMap<Cow<'de, str>, usize> = HashMap::new();
+        let mut tensors = Vec::new();
+        let mut last = 0;
         while let Some(key) = map.next_key_seed(Text)? {
-            pairs.push((key, map.next_value_seed(Text)?));
+            let name = map.next_value_seed(Text)?;
+            // Neighbours are often in the same file.
+            if names.get(last) != Some(&name) {
+                last = *places.entry(name.clone()).or_insert_with(|| {
+                    names.push(name);
+                    names.len() - 1
+                });
+            }
+            tensors.push((Key::from(&*key), last));
         }
-        Ok(pairs)
+        Ok(WeightMap { names, tensors })
     }
 }

@@ -120,6 +120,18 @@ fn white_space_around_the_header_is_fine() {
 }
 
 #[test]
+fn fields_that_nobody_knows_are_still_json() {
+    let note = |note: &str| {
+        let text = format!(r#"{{"x":{{"dtype":"U8","shape":[1],"data_offsets":[0,1],"note":{note}}}}}"#);
+        assert_eq!(parse(&text, 1).is_ok(), by_the_crate(&text, 1), "{note}");
+        parse(&text, 1).map(|header| header.tensors.len())
+    };
+    assert_eq!(note(r#"[null, true, -1, 1.5e3, "\u00e9", {"a": [{}]}]"#), Ok(1));
+    assert!(note("1e355").unwrap_err().starts_with("the header is not JSON: number out of range"));
+    assert!(note(&"[".repeat(200)).unwrap_err().starts_with("the header is not JSON: recursion limit exceeded"));
+}
+
+#[test]
 fn an_entry_must_have_its_three_fields_once() {
     refused_entry("{}", "tensor `x` has no `dtype`");
     refused_entry(r#"{"dtype":"U8"}"#, "tensor `x` has no `shape`");

@@ -131,7 +131,9 @@ fn what_is_no_regular_file_is_answered_at_once() {
     let open = |path: &std::path::Path| Shard::open(path).unwrap_err();
     let dir = Dir::new();
     assert_eq!(open(dir.path()).reason, "a directory, not a file");
-    assert_eq!(open("/dev/zero".as_ref()).reason, "not a regular file");
+    let zero = open("/dev/zero".as_ref());
+    assert_eq!(zero.reason, "not a regular file");
+    assert_eq!(zero.help.as_deref(), Some("pipes and devices are not read: write a file first"));
     let fifo = dir.join("fifo.safetensors");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     assert_eq!(open(&fifo).reason, "not a regular file");
