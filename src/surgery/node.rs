@@ -48,7 +48,24 @@ pub(super) fn parse(text: &str) -> Result<Node, Error> {
         budget: serde_saphyr::budget! { max_depth: 64 },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     };
-    serde_saphyr::from_str_with_options(text, options)
+    let mut root: Node = serde_saphyr::from_str_with_options(text, options)?;
+    trim(&mut root, text);
+    Ok(root)
+}
+
+/// Ends every span with the last sign that shows: a block scalar's has line breaks behind it.
+fn trim(node: &mut Node, text: &str) {
+    if let Some(written) = text.get(node.span.clone()) {
+        node.span.end = node.span.start + written.trim_end().len();
+    }
+    match &mut node.value {
+        Value::List(items) => items.iter_mut().for_each(|item| trim(item, text)),
+        Value::Map(pairs) => pairs.iter_mut().for_each(|(key, value)| {
+            trim(key, text);
+            trim(value, text);
+        }),
+        _ => {}
+    }
 }
 
 /// The bytes of a location the parser reports.

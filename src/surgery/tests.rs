@@ -289,6 +289,14 @@ fn a_mistake_in_a_pattern_is_marked_within_it() {
     );
     check_operation("op: scale, factor: 1, pattern: \"a\\x2e[9-0]\"", &["bad_glob: \"a\\x2e[9-0]\""]);
     check_operation("op: scale, factor: 1, pattern: 'it''s.[9-0]'", &["bad_glob: 'it''s.[9-0]'"]);
+    check(
+        "version: 1\noperations:\n  - op: scale\n    factor: 1\n    pattern: |-\n      a.[9-0]\n\n",
+        &["bad_glob: 9-0"],
+    );
+    check(
+        "version: 1\noperations:\n  - op: scale\n    factor: 1\n    pattern: >\n      a\n      [9-0]\n",
+        &["bad_glob: a\n      [9-0]"],
+    );
 }
 
 #[test]

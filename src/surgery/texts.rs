@@ -45,8 +45,12 @@ pub(super) fn check_captures(
 pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) -> Option<&'n str> {
     let message = format!("`{}` is {}, not text", field.name(), node.value.kind());
     match &node.value {
-        Value::Text(text) if text.is_empty() && field != Field::Pattern => {
+        Value::Text(text) if text.is_empty() && !is_pattern(field) => {
             report.bad_value(node, format!("`{}` is empty", field.name()), "", expected(field));
+        }
+        Value::Text(text) if !is_pattern(field) && text.chars().any(char::is_control) => {
+            let message = format!("`{}` has a line break or another control character", field.name());
+            report.bad_value(node, message, "", "write it in one line, in quotes".to_owned());
         }
         Value::Text(text) => return Some(text),
         Value::List(_) | Value::Map(_)
@@ -74,6 +78,11 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
     None
 }
 
+/// Whether the dialect of patterns judges a field's text.
+fn is_pattern(field: Field) -> bool {
+    matches!(field, Field::Pattern | Field::Exclude)
+}
+
 /// The source of a list or mapping in brackets, up to the bracket that closes it.
 fn flow_text<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
     let rest = text.get(node.span.start..)?.lines().next()?;
@@ -95,13 +104,7 @@ fn flow_text<'t>(node: &Node, text: &'t str) -> Option<&'t str> {
 }
 
 pub(super) fn name(node: &Node, report: &mut Report<'_>) -> Option<String> {
-    let name = text(Field::Name, node, report)?;
-    if name.chars().any(char::is_control) {
-        let message = "`name` has a line break or another control character".to_owned();
-        report.bad_value(node, message, "", "use one line of plain text".to_owned());
-        return None;
-    }
-    Some(name.to_owned())
+    text(Field::Name, node, report).map(str::to_owned)
 }
 
 pub(super) fn pattern(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<Pattern>> {
@@ -152,11 +155,6 @@ pub(super) fn path(
     report: &mut Report<'_>,
 ) -> Option<Spanned<PathBuf>> {
     let path = text(field, node, report)?;
-    if path.contains('\0') {
-        let message = format!("`{}` has a NUL character", field.name());
-        report.bad_value(node, message, "", expected(field));
-        return None;
-    }
     Some(node.with(dir.join(path)))
 }
 

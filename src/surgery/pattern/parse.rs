@@ -28,6 +28,13 @@ pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
             "use wildcards, or several operations",
         ));
     }
+    if let Some((at, sign)) = text.char_indices().find(|(_, sign)| sign.is_control()) {
+        return Err(error(
+            at..at + sign.len_utf8(),
+            if sign == '\n' { "the pattern has a line break" } else { "the pattern has a control character" },
+            "keys have none: write the pattern in one line, in quotes",
+        ));
+    }
     let mut reader = Reader { text, at: 0, depth: 0, wildcards: 0, values: 0, braced_star: None };
     let parts = reader.sequence()?;
     Ok(Parsed { parts, wildcards: reader.wildcards, braced_star: reader.braced_star })

@@ -93,6 +93,8 @@ fn a_backslash_makes_the_next_character_literal() {
 #[test]
 fn mistakes_are_refused_at_their_place() {
     check_refused("", "", "the pattern is empty");
+    check_refused("a.\n", "\n", "the pattern has a line break");
+    check_refused("a.\tb", "\t", "the pattern has a control character");
     check_refused("a.[0-3.b", "[", "this `[` is never closed");
     check_refused("a.[]", "[", "this `[` is never closed");
     check_refused("a.[9-0]", "9-0", "the range from `9` to `0` is empty");
