@@ -1,6 +1,9 @@
 //! How fast headers are read: megabytes a second, beside what the format's own crate reaches in the same run; and how
 //! long a checkpoint of 250,000 tensors in 280 shards takes to open. `cargo bench --no-default-features --bench headers`.
 
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+#![expect(clippy::cast_precision_loss, reason = "speeds are printed to three digits")]
+
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::Path;

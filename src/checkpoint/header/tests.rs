@@ -128,7 +128,9 @@ fn fields_that_nobody_knows_are_still_json() {
     };
     assert_eq!(note(r#"[null, true, -1, 1.5e3, "\u00e9", {"a": [{}]}]"#), Ok(1));
     assert!(note("1e355").unwrap_err().starts_with("the header is not JSON: number out of range"));
-    assert!(note(&"[".repeat(200)).unwrap_err().starts_with("the header is not JSON: recursion limit exceeded"));
+    assert!(
+        note(&"[".repeat(200)).unwrap_err().starts_with("the header is not JSON: recursion limit exceeded")
+    );
 }
 
 #[test]
