@@ -1,22 +1,28 @@
-//! The command line. Written by hand: a handful of words needs no parser that takes longer to compile than to read.
+//! The command line. Read by hand: a handful of words needs no parser that takes longer to compile than to write.
 
 use anyhow::{Result, bail};
 
 pub(crate) const HELP: &str = "\
 cargo xtask TASK
 
-  setup         Make MLX available to Cargo. On Linux: fetch libmlx, compile mlx-c, write .mlx/cargo.toml; quick when
-                nothing is to do. On macOS there is nothing to do: mlx-rs builds MLX itself.
-  smollm2       Fetch SmolLM2-135M-Instruct (93 MB) into models/, the real model that tests and benchmarks run.
+  demo          One small model before and after surgery: build mlxcel, plan, generate twice. Start here.
+  test          Run all tests on the fixtures.
+  test --real   Run the end-to-end tests on SmolLM2 instead.
+  setup         Make MLX available to Cargo; the tasks above begin with it. On Linux: fetch libmlx, compile mlx-c,
+                write .mlx/cargo.toml. Quick when nothing is to do. On macOS mlx-rs builds MLX itself.
+  smollm2       Fetch SmolLM2-135M-Instruct (93 MB) into models/, a real model for tests and benchmarks.
   help          Show this text.
 
-What set-up builds is kept in $MLXCEL_CACHE, else $XDG_CACHE_HOME/mlxcel, else ~/.cache/mlxcel.";
+What set-up builds is kept in $MLXCEL_CACHE, else $XDG_CACHE_HOME/mlxcel, else ~/.cache/mlxcel.
+$CXX names another C++ compiler, $LIBCLANG_PATH the folder of another libclang.";
 
 /// What the command line asks for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
     Setup,
+    Demo,
+    Test { real: bool },
     Smollm2,
 }
 
@@ -27,6 +33,9 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Task> {
     match words[..] {
         [] | ["help" | "--help" | "-h"] => Ok(Task::Help),
         ["setup"] => Ok(Task::Setup),
+        ["demo"] => Ok(Task::Demo),
+        ["test"] => Ok(Task::Test { real: false }),
+        ["test", "--real"] => Ok(Task::Test { real: true }),
         ["smollm2"] => Ok(Task::Smollm2),
         _ => bail!("`{}` is no task; `cargo xtask help` lists them", words.join(" ")),
     }
@@ -46,6 +55,8 @@ mod tests {
         check("", Some(Task::Help));
         check("--help", Some(Task::Help));
         check("setup", Some(Task::Setup));
+        check("test", Some(Task::Test { real: false }));
+        check("test --real", Some(Task::Test { real: true }));
         check("setup now", None);
         check("steup", None);
     }

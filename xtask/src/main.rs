@@ -4,13 +4,17 @@
 //! MLX is not set up yet. It never links MLX.
 
 mod arguments;
+mod cargo;
+mod demo;
+mod hash;
 mod process;
 mod setup;
 mod smollm2;
 mod store;
+mod test;
 mod wheel;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use arguments::Task;
 
@@ -31,12 +35,9 @@ fn perform(task: Task) -> anyhow::Result<()> {
             Ok(())
         }
         Task::Setup => setup::setup(),
+        Task::Demo => demo::demo(),
+        Task::Test { real: false } => test::on_fixtures(),
+        Task::Test { real: true } => test::on_a_real_model(),
         Task::Smollm2 => smollm2::smollm2(),
     }
-}
-
-/// The folder that holds the workspace's `Cargo.toml`.
-fn checkout() -> PathBuf {
-    let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    package.parent().map(PathBuf::from).unwrap_or(package)
 }

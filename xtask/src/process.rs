@@ -2,17 +2,13 @@
 
 use std::{
     ffi::OsStr,
+    path::Path,
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail};
 
-/// The Cargo that runs us, in the checkout.
-pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(crate::checkout());
-    command
-}
+use crate::cargo::checkout;
 
 /// Writes one line (or a few) to stderr.
 #[expect(clippy::print_stderr, reason = "a task's progress is for the person at the terminal")]
@@ -20,24 +16,9 @@ pub(crate) fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// The command as a person would type it.
-pub(crate) fn shown(command: &Command) -> String {
-    std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-fn quoted(word: &OsStr) -> String {
-    let word = word.to_string_lossy();
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-/// Runs a program that speaks for itself; its failure is ours.
-#[expect(dead_code, reason = "the tasks that run programs come next")]
+/// Shows a command and runs it. It speaks for itself; its failure is ours.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
+    say(&format!("$ {}", shown(command)));
     let status = command.status().with_context(|| format!("`{}` cannot be started", shown(command)))?;
     if !status.success() {
         bail!("`{}` failed ({status})", shown(command));
@@ -58,15 +39,51 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", shown(command)))
 }
 
+/// Whether a program is there and ends well.
+pub(crate) fn answers(command: &mut Command) -> bool {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The command as one would type it in the checkout.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let program = match program.strip_prefix(checkout()) {
+        Ok(inside) => inside.as_os_str(),
+        Err(_) if program.ends_with("cargo") => OsStr::new("cargo"),
+        Err(_) => program.as_os_str(),
+    };
+    std::iter::once(program).chain(command.get_args()).map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(program: impl AsRef<OsStr>, arguments: &[&str], expected: &str) {
+        assert_eq!(shown(Command::new(program).args(arguments)), expected);
+    }
+
     #[test]
     fn a_command_is_shown_as_it_would_be_typed() {
-        let mut command = Command::new("mlxcel");
-        command.args(["generate", "--prompt", "One morning Anna", "--stop", "it's", ""]);
-        assert_eq!(shown(&command), r"mlxcel generate --prompt 'One morning Anna' --stop 'it'\''s' ''");
+        check(
+            "mlxcel",
+            &["--prompt", "One morning", "it's", ""],
+            r"mlxcel --prompt 'One morning' 'it'\''s' ''",
+        );
+        check(checkout().join("target/release/mlxcel"), &["--help"], "target/release/mlxcel --help");
+        check("/somewhere/bin/cargo", &["build"], "cargo build");
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::{
     env, fs,
     io::Write,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use anyhow::{Context, Result};
 
 use super::{machine, make};
 use crate::{
-    process::{self, capture, say},
+    cargo::cargo,
+    process::{capture, say},
     wheel::Wheel,
 };
 
@@ -49,7 +49,7 @@ pub(super) fn generate(mlx_c: &Path, folder: &Path) -> Result<()> {
     let bindings = make(folder, "out")?.join("bindings.rs");
     say("setup: compiling bindgen and writing the bindings");
     capture(
-        process::cargo()
+        cargo()
             .args(["run", "--quiet", "--package=xtask", "--features=bindings", "--bin=mlx-bindings"])
             // bindgen runs for a second: compiling it without optimization saves the better part of a minute.
             .args(["--config", "profile.dev.package.'*'.opt-level=0", "--"])
@@ -66,7 +66,7 @@ pub(super) fn generate(mlx_c: &Path, folder: &Path) -> Result<()> {
 
 /// libclang comes without the compiler's own headers (`stddef.h` and the like): the C++ compiler's serve.
 fn clang_arguments() -> Result<String> {
-    let folder = capture(Command::new(machine::compiler()).arg("-print-file-name=include"))?;
+    let folder = capture(machine::compiler().arg("-print-file-name=include"))?;
     Ok(format!("{CLANG_FLAGS} -isystem '{}'", folder.trim()))
 }
 

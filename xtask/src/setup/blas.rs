@@ -1,7 +1,7 @@
 //! The BLAS that libmlx uses.
 //!
-//! The wheel brings the reference implementation, some 40 times slower than OpenBLAS. libmlx finds it by its file
-//! names in `mlx_cpu.libs`, so those names are links: to the system's OpenBLAS, or to the reference kept beside.
+//! The wheel brings the reference implementation, some 40 times slower than `OpenBLAS`. libmlx finds it by its file
+//! names in `mlx_cpu.libs`, so those names are links: to the system's `OpenBLAS`, or to the reference kept beside.
 
 use std::{
     fmt, fs, io,
@@ -112,7 +112,7 @@ fn libraries(prefix: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// OpenBLAS where systems put it, else where the dynamic linker knows it.
+/// `OpenBLAS` where systems put it, else where the dynamic linker knows it.
 fn find() -> Option<PathBuf> {
     let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let usual = [multiarch.as_str(), "/usr/lib64", "/usr/lib", "/usr/local/lib"].map(Path::new);
@@ -135,7 +135,7 @@ fn known_to_linker(name: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Whether every symbol that libmlx needs is found: an OpenBLAS may have been built without LAPACK.
+/// Whether every symbol that libmlx needs is found: an `OpenBLAS` may have been built without LAPACK.
 fn loads(prefix: &Path) -> bool {
     let load = "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)";
     capture(Command::new("python3").args(["-c", load]).arg(prefix.join("mlx/lib/libmlx.so"))).is_ok()

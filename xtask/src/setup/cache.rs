@@ -7,10 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
 
 use super::{LIBMLX, MLX_SYS, bindings, mlxc};
-use crate::store::Store;
+use crate::{hash::sha256, store::Store};
 
 /// A cache folder, built or not.
 pub(super) struct Cache {
@@ -75,12 +74,8 @@ fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 
 /// Whatever can change the content of the folder is in its name.
 fn name() -> String {
-    let mut hash = Sha256::new();
-    for text in mlxc::INGREDIENTS.iter().chain(bindings::INGREDIENTS) {
-        hash.update(text.len().to_le_bytes());
-        hash.update(text);
-    }
-    let hash: String = hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+    let ingredients: Vec<&str> = mlxc::INGREDIENTS.iter().chain(bindings::INGREDIENTS).copied().collect();
+    let hash = &sha256(ingredients.join("\0").as_bytes())[..12];
     format!("mlx-{}-sys-{MLX_SYS}-{}-{hash}", LIBMLX.version, env::consts::ARCH)
 }
 

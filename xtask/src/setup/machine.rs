@@ -1,17 +1,11 @@
 //! What a machine must have: a processor and a C library that libmlx was built for, and three tools. Each missing
 //! tool is named together with the one command that installs it.
 
-use std::{
-    env,
-    ffi::OsString,
-    os::unix::fs::MetadataExt,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{env, os::unix::fs::MetadataExt, path::Path, process::Command};
 
 use anyhow::{Result, bail};
 
-use crate::process::capture;
+use crate::process::{answers, capture};
 
 /// The oldest glibc that `libmlx.so` runs with.
 const GLIBC: (u32, u32) = (2, 35);
@@ -36,7 +30,7 @@ pub(super) fn supported() -> Result<()> {
 /// Names everything that is missing for building, all at once.
 pub(super) fn equipped() -> Result<()> {
     let mut missing = Vec::new();
-    if !answers(Command::new(compiler()).arg("--version")) {
+    if !answers(compiler().arg("--version")) {
         missing.push(("a C++ compiler", ["g++", "gcc-c++", "gcc-c++", "gcc"]));
     }
     if !answers(Command::new("ar").arg("--version")) {
@@ -55,14 +49,13 @@ pub(super) fn equipped() -> Result<()> {
     if lines.is_empty() { Ok(()) } else { bail!("{}", lines.join("\nerror: ")) }
 }
 
-/// The C++ compiler: `CXX`, or the system's.
-pub(super) fn compiler() -> OsString {
-    env::var_os("CXX").filter(|name| !name.is_empty()).unwrap_or_else(|| "c++".into())
-}
-
-fn answers(command: &mut Command) -> bool {
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
+/// The C++ compiler: `CXX`, which may hold arguments, or the system's.
+pub(super) fn compiler() -> Command {
+    let words = env::var("CXX").unwrap_or_default();
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("c++"));
+    command.args(words);
+    command
 }
 
 fn old_glibc() -> Option<String> {

@@ -13,10 +13,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
 use super::{MLX_SYS, machine};
-use crate::process::{capture, cargo, say};
+use crate::{
+    cargo,
+    process::{capture, say},
+};
 
 const SHIM: &str = include_str!("../../mlx/shim.cpp");
 const FORMAT: &str = include_str!("../../mlx/format.h");
@@ -29,17 +31,7 @@ pub(super) const INGREDIENTS: &[&str] = &[SHIM, FORMAT, FLAGS];
 
 /// The folder of mlx-c's sources, which is inside the `mlx-sys` crate.
 pub(super) fn sources() -> Result<PathBuf> {
-    let metadata = capture(cargo().args(["metadata", "--format-version=1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).context("`cargo metadata` wrote no JSON")?;
-    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-    let manifest = packages
-        .iter()
-        .find(|package| package["name"] == "mlx-sys" && package["version"] == MLX_SYS)
-        .and_then(|package| package["manifest_path"].as_str())
-        .with_context(|| {
-            format!("Cargo.lock has no mlx-sys {MLX_SYS}; MLX_SYS in xtask/src/setup/mod.rs must follow it")
-        })?;
-    let folder = Path::new(manifest).with_file_name("src").join("mlx-c");
+    let folder = cargo::sources_of("mlx-sys", MLX_SYS)?.join("mlx-c");
     if !folder.join("mlx/c/mlx.h").is_file() {
         bail!("{}: the sources of mlx-c are not here", folder.display());
     }
@@ -58,7 +50,7 @@ pub(super) fn compile(mlx_c: &Path, include: &Path, folder: &Path) -> Result<()>
     say(&format!("setup: compiling mlx-c ({} files)", sources.len()));
     let object = |source: &Path| objects.join(source.file_name().unwrap_or_default()).with_extension("o");
     in_parallel(&sources, |source| {
-        let mut command = Command::new(machine::compiler());
+        let mut command = machine::compiler();
         command.args(FLAGS.split(' ')).arg(source).arg("-o").arg(object(source));
         command.arg("-include").arg(&format);
         command.arg("-I").arg(include).arg("-I").arg(mlx_c);

@@ -12,7 +12,7 @@
 //!
 //! Everything but the last lies in a cache folder named by what it was made from. It is built beside and renamed at
 //! the end, so an interrupted set-up leaves nothing half-made. The BLAS under `prefix/` is looked at on every run,
-//! because an OpenBLAS may be installed (or removed) later.
+//! because an `OpenBLAS` may be installed (or removed) later.
 
 mod bindings;
 mod blas;
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn set_up_builds_the_mlx_sys_that_the_workspace_uses() -> Result<()> {
-        let lock = fs::read_to_string(crate::checkout().join("Cargo.lock"))?;
+        let lock = fs::read_to_string(crate::cargo::checkout().join("Cargo.lock"))?;
         assert!(lock.contains(&format!("name = \"mlx-sys\"\nversion = \"{MLX_SYS}\"\n")));
         Ok(())
     }

@@ -7,10 +7,11 @@ use std::{env, fs, path::Path};
 use anyhow::{Context, Result};
 
 use super::cache::Cache;
+use crate::cargo::checkout;
 
 /// Writes the table, unless it already says the same.
 pub(super) fn write(cache: &Cache) -> Result<()> {
-    let folder = crate::checkout().join(".mlx");
+    let folder = checkout().join(".mlx");
     let path = folder.join("cargo.toml");
     let text = table(&cache.libmlx(), &cache.libmlxc(), &cache.out());
     if fs::read_to_string(&path).is_ok_and(|present| present == text) {

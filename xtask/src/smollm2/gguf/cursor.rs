@@ -99,8 +99,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(bytes: &[u8], expected: Option<Value>) {
-        assert_eq!(Cursor::new(bytes).value().ok(), expected, "{bytes:?}");
+    fn check(bytes: &[u8], expected: impl Into<Option<Value>>) {
+        assert_eq!(Cursor::new(bytes).value().ok(), expected.into(), "{bytes:?}");
     }
 
     #[test]

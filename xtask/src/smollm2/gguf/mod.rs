@@ -1,5 +1,5 @@
 //! A GGUF file: its metadata, and where its tensors are. Reads only what the conversion needs: version 3,
-//! little-endian, tensors in F32, Q4_1 and Q8_0.
+//! little-endian, tensors in F32, `Q4_1` and `Q8_0`.
 
 mod cursor;
 

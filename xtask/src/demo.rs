@@ -1,0 +1,42 @@
+//! `cargo xtask demo`: one small model from `fixtures/`, before and after surgery.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{
+    cargo::{cargo, checkout, target_folder},
+    process::{run, say},
+    setup::setup,
+};
+
+const MODEL: &str = "fixtures/models/tiny-tales/base";
+const SURGERY: &str = "examples/joy.yaml";
+
+/// Sets up, builds, and runs a few commands, each printed as one would type it.
+pub(crate) fn demo() -> Result<()> {
+    setup()?;
+    run(cargo().args(["build", "--release", "--package", "mlxcel"]))?;
+
+    say("\nA surgery file:");
+    run(Command::new("cat").arg(SURGERY).current_dir(checkout()))?;
+    say("\nIts plan, for a model of 180,800 parameters that tells stories:");
+    run(mlxcel()?.args(["surgery", "plan", SURGERY, "--model", MODEL]))?;
+    say("\nThe model as it is:");
+    run(&mut generate(&[])?)?;
+    say("\nThe model with the surgery applied while it loads:");
+    run(&mut generate(&["--surgery", SURGERY])?)
+}
+
+fn generate(surgery: &[&str]) -> Result<Command> {
+    let mut command = mlxcel()?;
+    command.args(["generate", "--model", MODEL]).args(surgery);
+    command.args(["--prompt", "One morning Anna", "--max-tokens", "60", "--temp", "0", "--raw"]);
+    Ok(command)
+}
+
+fn mlxcel() -> Result<Command> {
+    let mut command = Command::new(target_folder()?.join("release/mlxcel"));
+    command.current_dir(checkout());
+    Ok(command)
+}

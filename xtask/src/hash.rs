@@ -1,0 +1,14 @@
+//! SHA-256 as text.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+/// The hash of some bytes in lowercase hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

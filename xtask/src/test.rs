@@ -1,0 +1,38 @@
+//! `cargo xtask test`: everything that has to hold, on the fixtures or on a real model.
+
+use anyhow::Result;
+
+use crate::{
+    cargo::cargo,
+    process::{answers, run},
+    setup::setup,
+    smollm2::smollm2,
+};
+
+/// Runs all tests that need nothing but the checkout, the documentation's examples included.
+pub(crate) fn on_fixtures() -> Result<()> {
+    setup()?;
+    if nextest() {
+        run(cargo().args(["nextest", "run", "--workspace"]))?;
+        run(cargo().args(["test", "--workspace", "--doc"]))
+    } else {
+        run(cargo().args(["test", "--workspace", "--no-fail-fast"]))
+    }
+}
+
+/// Runs the end-to-end tests in `tests/real`, which nothing else runs. Optimized, because they wait for arithmetic.
+pub(crate) fn on_a_real_model() -> Result<()> {
+    setup()?;
+    smollm2()?;
+    let mut command = cargo();
+    if nextest() {
+        command.args(["nextest", "run"])
+    } else {
+        command.arg("test")
+    };
+    run(command.args(["--release", "--package", "mlxcel", "--test", "real"]))
+}
+
+fn nextest() -> bool {
+    answers(cargo().args(["nextest", "--version"]))
+}
