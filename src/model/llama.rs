@@ -7,7 +7,9 @@ use super::args::{Args, refuse};
 use crate::checkpoint::ModelConfig;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::mlx::{self, Array};
-use crate::nn::{Attention, AttentionShape, Cache, Embedding, LayerCache, Linear, RmsNorm, Rope, Window};
+use crate::nn::{
+    Attention, AttentionShape, Cache, Embedding, LayerCache, Linear, RmsNorm, Rope, Turn, Window,
+};
 use crate::weights::{WeightMap, broken};
 
 /// What the family reads of `config.json`.
@@ -25,20 +27,20 @@ struct LlamaArgs {
 /// Builds the model.
 pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
     let args = Args::new(config);
-    let rope = Rope::new(&args.rope(10_000.0)?, args.heads(args.required_size("hidden_size")?)?.2);
-    let rope = rope.map_err(|error| broken(&error))?;
+    let spec = args.rope(10_000.0)?;
     let args = LlamaArgs::lower(&args, config)?;
+    let rope = Rope::new(&spec, args.attention.head_dim).map_err(|error| broken(&error))?;
     let hidden = args.attention.hidden;
 
     let embedding = Embedding::new(weights, "model.embed_tokens", args.vocabulary, hidden)?;
     let mut blocks = Vec::new();
     for (layer, window) in args.windows.iter().enumerate() {
-        blocks.push(Block::new(weights, &format!("model.layers.{layer}"), &args, rope.clone(), *window)?);
+        blocks.push(Block::new(weights, &format!("model.layers.{layer}"), &args, *window)?);
     }
     let norm = RmsNorm::new(weights, "model.norm", hidden, args.eps)?;
     let head = Linear::new(weights, "lm_head", args.vocabulary, hidden, false)?;
     let LlamaArgs { vocabulary, context, .. } = args;
-    Ok(Box::new(Llama { embedding, blocks, norm, head, vocabulary, context }))
+    Ok(Box::new(Llama { embedding, rope, blocks, norm, head, vocabulary, context }))
 }
 
 impl LlamaArgs {
@@ -82,31 +84,31 @@ fn windows(args: &Args<'_>, config: &ModelConfig, layers: usize) -> Result<Vec<W
     }
 }
 
-/// down(silu(gate(x)) · up(x)).
+/// down(silu(gate(x)) · up(x)), with gate and up as one.
 #[derive(Debug)]
 struct Mlp {
-    gate: Linear,
-    up: Linear,
+    gate_up: Linear,
     down: Linear,
+    inner: i32,
 }
 
 impl Mlp {
     fn new(weights: &mut WeightMap<'_>, module: &str, args: &LlamaArgs) -> Result<Self, Diagnostic> {
-        let (hidden, inner) = (args.attention.hidden, args.intermediate);
-        let mut linear = |name: &str, out, input| {
-            Linear::new(weights, &format!("{module}.{name}"), out, input, args.mlp_bias)
-        };
+        let (hidden, inner, bias) = (args.attention.hidden, args.intermediate, args.mlp_bias);
+        let parts = [("gate_proj", inner), ("up_proj", inner)];
         Ok(Self {
-            gate: linear("gate_proj", inner, hidden)?,
-            up: linear("up_proj", inner, hidden)?,
-            down: linear("down_proj", hidden, inner)?,
+            gate_up: Linear::stacked(weights, module, &parts, hidden, bias)?,
+            down: Linear::new(weights, &format!("{module}.down_proj"), hidden, inner, bias)?,
+            inner: mlx::int(inner).map_err(|error| broken(&error))?,
         })
     }
 
     fn forward(&self, x: &Array) -> mlx::Result<Array> {
-        let gate = self.gate.forward(x)?;
-        let gated = gate.multiply(&gate.sigmoid()?)?.multiply(&self.up.forward(x)?)?;
-        self.down.forward(&gated)
+        let both = self.gate_up.forward(x)?;
+        let (batch, count, inner) = (both.dim(0), both.dim(1), self.inner);
+        let gate = both.slice(&[0, 0, 0], &[batch, count, inner])?;
+        let up = both.slice(&[0, 0, inner], &[batch, count, 2 * inner])?;
+        self.down.forward(&gate.multiply(&gate.sigmoid()?)?.multiply(&up)?)
     }
 }
 
@@ -124,20 +126,19 @@ impl Block {
         weights: &mut WeightMap<'_>,
         module: &str,
         args: &LlamaArgs,
-        rope: Rope,
         window: Window,
     ) -> Result<Self, Diagnostic> {
         let hidden = args.attention.hidden;
         Ok(Self {
             attention_norm: RmsNorm::new(weights, &format!("{module}.input_layernorm"), hidden, args.eps)?,
-            attention: Attention::new(weights, &format!("{module}.self_attn"), args.attention, rope, window)?,
+            attention: Attention::new(weights, &format!("{module}.self_attn"), args.attention, window)?,
             mlp_norm: RmsNorm::new(weights, &format!("{module}.post_attention_layernorm"), hidden, args.eps)?,
             mlp: Mlp::new(weights, &format!("{module}.mlp"), args)?,
         })
     }
 
-    fn forward(&self, x: &Array, cache: &mut LayerCache) -> mlx::Result<Array> {
-        let x = x.add(&self.attention.forward(&self.attention_norm.forward(x)?, cache)?)?;
+    fn forward(&self, x: &Array, turn: &Turn<'_>, cache: &mut LayerCache) -> mlx::Result<Array> {
+        let x = x.add(&self.attention.forward(&self.attention_norm.forward(x)?, turn, cache)?)?;
         x.add(&self.mlp.forward(&self.mlp_norm.forward(&x)?)?)
     }
 }
@@ -146,6 +147,7 @@ impl Block {
 #[derive(Debug)]
 struct Llama {
     embedding: Embedding,
+    rope: Rope,
     blocks: Vec<Block>,
     norm: RmsNorm,
     head: Linear,
@@ -167,9 +169,10 @@ impl Model for Llama {
     }
 
     fn hidden(&self, tokens: &Array, cache: &mut Cache) -> mlx::Result<Array> {
+        let turn = self.rope.turn(cache.len(), usize::try_from(tokens.dim(1)).unwrap_or(0))?;
         let mut x = self.embedding.forward(tokens)?;
         for (block, layer) in self.blocks.iter().zip(cache.layers_mut()) {
-            x = block.forward(&x, layer)?;
+            x = block.forward(&x, &turn, layer)?;
         }
         Ok(x)
     }

@@ -1,6 +1,6 @@
 //! [`Attention`]: grouped-query attention (<https://arxiv.org/abs/2305.13245>) with rotary positions and a cache.
 
-use super::{LayerCache, Linear, Rope};
+use super::{LayerCache, Linear, Turn};
 use crate::diagnostic::Diagnostic;
 use crate::mlx::{self, Array, Mask, Result};
 use crate::weights::WeightMap;
@@ -23,14 +23,11 @@ pub struct AttentionShape {
 /// How far back a layer sees: so many positions, its own included; `None` is all.
 pub type Window = Option<usize>;
 
-/// `q_proj`, `k_proj`, `v_proj`, `o_proj` of one layer.
+/// `q_proj`, `k_proj`, `v_proj` (as one) and `o_proj` of one layer.
 #[derive(Debug)]
 pub struct Attention {
-    query: Linear,
-    key: Linear,
-    value: Linear,
+    query_key_value: Linear,
     output: Linear,
-    rope: Rope,
     heads: i32,
     kv_heads: i32,
     head_dim: i32,
@@ -47,13 +44,11 @@ impl Attention {
         weights: &mut WeightMap<'_>,
         module: &str,
         shape: AttentionShape,
-        rope: Rope,
         window: Window,
     ) -> Result<Self, Diagnostic> {
         let AttentionShape { hidden, heads, kv_heads, head_dim, bias } = shape;
-        let mut linear = |name: &str, out: usize, input: usize| {
-            Linear::new(weights, &format!("{module}.{name}"), out, input, bias)
-        };
+        let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
+        let parts = [("q_proj", queries), ("k_proj", keys), ("v_proj", keys)];
         let int = |n: usize| mlx::int(n).map_err(|error| crate::weights::broken(&error));
         #[expect(
             clippy::cast_precision_loss,
@@ -62,11 +57,8 @@ impl Attention {
         )]
         let scale = (head_dim as f64).sqrt().recip() as f32;
         Ok(Self {
-            query: linear("q_proj", heads * head_dim, hidden)?,
-            key: linear("k_proj", kv_heads * head_dim, hidden)?,
-            value: linear("v_proj", kv_heads * head_dim, hidden)?,
-            output: linear("o_proj", hidden, heads * head_dim)?,
-            rope,
+            query_key_value: Linear::stacked(weights, module, &parts, hidden, bias)?,
+            output: Linear::new(weights, &format!("{module}.o_proj"), hidden, queries, bias)?,
             heads: int(heads)?,
             kv_heads: int(kv_heads)?,
             head_dim: int(head_dim)?,
@@ -75,23 +67,24 @@ impl Attention {
         })
     }
 
-    /// x `[B, T, hidden]` at the positions after those in the cache → the same shape.
-    pub(crate) fn forward(&self, x: &Array, cache: &mut LayerCache) -> Result<Array> {
-        let (batch, count) = (x.dim(0), x.dim(1));
-        let split = |projected: Array, heads: i32| {
-            projected.reshape(&[batch, count, heads, self.head_dim])?.transpose(&[0, 2, 1, 3])
-        };
-        let offset = cache.len();
-        let queries = self.rope.forward(&split(self.query.forward(x)?, self.heads)?, offset)?;
-        let keys = self.rope.forward(&split(self.key.forward(x)?, self.kv_heads)?, offset)?;
-        let values = split(self.value.forward(x)?, self.kv_heads)?;
+    /// x `[B, T, hidden]` at the positions after those in the cache, whose rotation is `turn` → the same shape.
+    pub(crate) fn forward(&self, x: &Array, turn: &Turn<'_>, cache: &mut LayerCache) -> Result<Array> {
+        let (batch, count, width) = (x.dim(0), x.dim(1), self.head_dim);
+        let (queries, rotated) = (self.heads, self.heads + self.kv_heads);
+        let all = rotated + self.kv_heads;
+        let projected = self.query_key_value.forward(x)?.reshape(&[batch, count, all, width])?;
+        let projected = projected.transpose(&[0, 2, 1, 3])?;
+        let heads = |of: &Array, from: i32, to: i32| of.slice(&[0, from, 0, 0], &[batch, to, count, width]);
+        let turned = turn.apply(&heads(&projected, 0, rotated)?)?;
+        let keys = heads(&turned, queries, rotated)?;
+        let values = heads(&projected, rotated, all)?;
 
         let count_seen = usize::try_from(count).unwrap_or(0);
         let visible = self.window.map_or(usize::MAX, |window| window + count_seen - 1);
         let (keys, values) = cache.extend(&keys, &values, visible)?;
         let mask = mask(count, keys.dim(2), self.window)?;
-        let mixed = queries.attention(&keys, &values, self.scale, &mask)?;
-        let joined = mixed.transpose(&[0, 2, 1, 3])?.reshape(&[batch, count, self.heads * self.head_dim])?;
+        let mixed = heads(&turned, 0, queries)?.attention(&keys, &values, self.scale, &mask)?;
+        let joined = mixed.transpose(&[0, 2, 1, 3])?.reshape(&[batch, count, queries * width])?;
         self.output.forward(&joined)
     }
 }

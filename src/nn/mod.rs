@@ -15,4 +15,4 @@ pub use cache::{Cache, LayerCache};
 pub use embedding::Embedding;
 pub use linear::Linear;
 pub use norm::RmsNorm;
-pub use rope::{Rope, RopeSpec, Scaling};
+pub use rope::{Rope, RopeSpec, Scaling, Turn};

@@ -4,7 +4,7 @@
 
 use std::f64::consts::TAU;
 
-use crate::mlx::{Array, Result};
+use crate::mlx::{self, Array, Device, Result};
 
 /// What a configuration says of rotary positions.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +41,22 @@ pub enum Scaling {
 /// Rotates queries and keys by their positions.
 #[derive(Debug, Clone)]
 pub struct Rope {
-    dims: i32,
-    periods: Array,
+    periods: Vec<f64>,
+    /// The same for MLX's kernel, f32.
+    kernel: Array,
+    device: Device,
+}
+
+/// The rotation of some consecutive positions, made once for all layers.
+#[derive(Debug)]
+pub struct Turn<'r>(Way<'r>);
+
+#[derive(Debug)]
+enum Way<'r> {
+    /// A GPU has a kernel that rotates from an offset.
+    Kernel { rope: &'r Rope, offset: i32 },
+    /// On the CPU that kernel is a dozen small operations in every layer; with tables four are left.
+    Tables { cos: Array, sin: Array },
 }
 
 impl RopeSpec {
@@ -73,28 +87,56 @@ impl RopeSpec {
 }
 
 impl Rope {
-    /// Rotates the first `dims` (even) of each head.
+    /// Rotates heads of `dims` (even).
     pub(crate) fn new(spec: &RopeSpec, dims: usize) -> Result<Self> {
-        #[expect(clippy::cast_possible_truncation, reason = "computed in f64, used in f32")]
-        let periods: Vec<f32> = spec.periods(dims).iter().map(|&period| period as f32).collect();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_possible_wrap,
-            reason = "dimensions are small"
-        )]
-        let periods = Array::from_f32(&periods, &[periods.len() as i32])?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_possible_wrap,
-            reason = "dimensions are small"
-        )]
-        let dims = dims as i32;
-        Ok(Self { dims, periods })
+        let periods = spec.periods(dims);
+        #[expect(clippy::cast_possible_truncation, reason = "the kernel takes f32")]
+        let narrow: Vec<f32> = periods.iter().map(|&period| period as f32).collect();
+        let kernel = Array::from_f32(&narrow, &[mlx::int(narrow.len())?])?;
+        Ok(Self { periods, kernel, device: mlx::device() })
     }
 
-    /// x `[B, heads, T, head_dim]` at positions from `offset` → the same shape.
-    pub(crate) fn forward(&self, x: &Array, offset: usize) -> Result<Array> {
-        x.rope(self.dims, &self.periods, crate::mlx::int(offset)?)
+    /// The rotation of `count` positions from `offset`.
+    pub(crate) fn turn(&self, offset: usize, count: usize) -> Result<Turn<'_>> {
+        Ok(Turn(match self.device {
+            Device::Gpu => Way::Kernel { rope: self, offset: mlx::int(offset)? },
+            Device::Cpu => self.tables(offset, count)?,
+        }))
+    }
+
+    /// Cosines and signed sines `[count, dims]`, so that a turn is x · cos + (x with its halves swapped) · sin.
+    fn tables(&self, offset: usize, count: usize) -> Result<Way<'_>> {
+        let (mut cos, mut sin) = (Vec::new(), Vec::new());
+        for position in offset..offset + count {
+            #[expect(clippy::cast_precision_loss, reason = "positions are small")]
+            let angles = self.periods.iter().map(|period| position as f64 / period);
+            let (sines, cosines): (Vec<f64>, Vec<f64>) = angles.map(f64::sin_cos).unzip();
+            cos.extend(cosines.iter().chain(&cosines));
+            sin.extend(sines.iter().map(|sine| -sine).chain(sines.iter().copied()));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "computed in f64, used in f32")]
+        let table = |values: Vec<f64>| {
+            let values: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
+            Array::from_f32(&values, &[mlx::int(count)?, mlx::int(2 * self.periods.len())?])
+        };
+        Ok(Way::Tables { cos: table(cos)?, sin: table(sin)? })
+    }
+}
+
+impl Turn<'_> {
+    /// x `[B, heads, T, dims]` → the same shape.
+    pub(crate) fn apply(&self, x: &Array) -> Result<Array> {
+        match &self.0 {
+            Way::Kernel { rope, offset } => x.rope(mlx::int(2 * rope.periods.len())?, &rope.kernel, *offset),
+            Way::Tables { cos, sin } => {
+                let [batch, heads, count, dims] = [x.dim(0), x.dim(1), x.dim(2), x.dim(3)];
+                let first = x.slice(&[0; 4], &[batch, heads, count, dims / 2])?;
+                let second = x.slice(&[0, 0, 0, dims / 2], &[batch, heads, count, dims])?;
+                let swapped = Array::concatenate(&[&second, &first], 3)?;
+                let dtype = x.dtype();
+                x.multiply(&cos.cast(dtype)?)?.add(&swapped.multiply(&sin.cast(dtype)?)?)
+            }
+        }
     }
 }
 
@@ -130,15 +172,18 @@ mod tests {
 
     #[test]
     fn rotation_turns_halves_against_each_other_by_position_over_period() {
-        let rope = Rope::new(&RopeSpec { theta: 10_000.0, scaling: Scaling::Default }, 4).unwrap();
-        let x = Array::from_f32(&[1.0, 2.0, 3.0, 4.0], &[1, 1, 1, 4]).unwrap();
-        let found = rope.forward(&x, 5).unwrap().to_f32().unwrap();
+        let x = Array::from_f32(&[0.5, 0.5, 0.5, 0.5, 1.0, 2.0, 3.0, 4.0], &[1, 1, 2, 4]).unwrap();
         let turn = |a: f32, b: f32, angle: f32| {
             (a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin())
         };
-        let ((a, c), (b, d)) = (turn(1.0, 3.0, 5.0), turn(2.0, 4.0, 5.0 / 100.0));
-        for (found, wanted) in found.iter().zip([a, b, c, d]) {
-            assert!((found - wanted).abs() < 1e-5, "{found}, not {wanted}");
+        let ((a, c), (b, d)) = (turn(1.0, 3.0, 6.0), turn(2.0, 4.0, 6.0 / 100.0));
+        for device in [Device::Cpu, Device::Gpu] {
+            let spec = RopeSpec { theta: 10_000.0, scaling: Scaling::Default };
+            let rope = Rope { device, ..Rope::new(&spec, 4).unwrap() };
+            let found = rope.turn(5, 2).unwrap().apply(&x).unwrap().to_f32().unwrap();
+            for (found, wanted) in found[4..].iter().zip([a, b, c, d]) {
+                assert!((found - wanted).abs() < 1e-5, "{device:?}: {found}, not {wanted}");
+            }
         }
     }
 }

@@ -32,6 +32,38 @@ impl Matrix {
         Ok(Self::Dense { weight, transposed })
     }
 
+    /// Several matrices of the same input as one, row after row; `None` where they are packed differently.
+    pub(crate) fn stacked(parts: &[Self]) -> Result<Option<Self>> {
+        let Some(first) = parts.first() else { return Ok(None) };
+        match first {
+            Self::Dense { weight: example, .. } => {
+                let all = parts.iter().map(|part| match part {
+                    Self::Dense { weight, .. } if weight.dtype() == example.dtype() => Some(weight),
+                    _ => None,
+                });
+                let Some(all) = all.collect::<Option<Vec<&Array>>>() else { return Ok(None) };
+                Ok(Some(Self::dense(Array::concatenate(&all, 0)?)?))
+            }
+            Self::Affine { scales: example, packing: wanted, .. } => {
+                let mut members = [const { Vec::new() }; 3];
+                for part in parts {
+                    match part {
+                        Self::Affine { codes, scales, biases, packing }
+                            if packing == wanted && scales.dtype() == example.dtype() =>
+                        {
+                            for (list, array) in members.iter_mut().zip([codes, scales, biases]) {
+                                list.push(array);
+                            }
+                        }
+                        _ => return Ok(None),
+                    }
+                }
+                let [codes, scales, biases] = members.map(|list| Array::concatenate(&list, 0));
+                Ok(Some(Self::Affine { codes: codes?, scales: scales?, biases: biases?, packing: *wanted }))
+            }
+        }
+    }
+
     /// x `[…, in]` → x · Wᵀ `[…, out]`.
     pub(crate) fn apply(&self, x: &Array) -> Result<Array> {
         match self {
