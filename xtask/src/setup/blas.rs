@@ -140,3 +140,23 @@ fn loads(prefix: &Path) -> bool {
     let load = "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)";
     capture(Command::new("python3").args(["-c", load]).arg(prefix.join("mlx/lib/libmlx.so"))).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_library_takes_the_names_and_gives_them_back() -> Result<()> {
+        let prefix = std::env::temp_dir().join(format!("xtask-blas-{}", std::process::id()));
+        fs::create_dir_all(folder(&prefix))?;
+        let (blas, other) = (folder(&prefix).join("libblas-1.so.3"), folder(&prefix).join("other.so"));
+        fs::write(&blas, "reference")?;
+        fs::write(&other, "other")?;
+        keep_reference(&prefix)?;
+
+        assert!(point_at(&prefix, Some(&other))? && fs::read_to_string(&blas)? == "other");
+        assert!(!point_at(&prefix, Some(&other))?);
+        assert!(point_at(&prefix, None)? && fs::read_to_string(&blas)? == "reference");
+        Ok(fs::remove_dir_all(prefix)?)
+    }
+}

@@ -32,14 +32,11 @@ pub(super) fn equipped() -> Result<()> {
     let mut missing = Vec::new();
     if !answers(compiler().arg("--version")) {
         missing.push(("a C++ compiler", ["g++", "gcc-c++", "gcc-c++", "gcc"]));
-    }
-    if !answers(Command::new("ar").arg("--version")) {
+    } else if !answers(Command::new("ar").arg("--version")) {
         missing.push(("the archiver `ar`", ["binutils"; 4]));
     }
-    if !answers(Command::new("python3").arg("--version")) {
-        missing.push(("Python 3 and its pip", ["python3-pip", "python3-pip", "python3-pip", "python-pip"]));
-    } else if !answers(Command::new("python3").args(["-m", "pip", "--version"])) {
-        missing.push(("Python's pip", ["python3-pip", "python3-pip", "python3-pip", "python-pip"]));
+    if !answers(Command::new("python3").args(["-m", "pip", "--version"])) {
+        missing.push(("Python 3 with pip", ["python3-pip", "python3-pip", "python3-pip", "python-pip"]));
     }
     let mut lines: Vec<String> = missing
         .into_iter()
