@@ -64,8 +64,8 @@ fn header(plan: &Plan, file: &SurgeryFile, look: Look) -> String {
         .sum();
     let (file, model) = (last_name(&file.source.path), last_name(&plan.base().dir));
     let size = format!("({}, {})", count(stored, "tensor"), bytes(size));
-    let plain = format!("{file}  on  {model}  {size}");
-    if columns(&plain) <= look.width {
+    let line = format!("{file}  on  {model}  {size}");
+    if columns(&line) <= look.width {
         return format!(
             "{}  on  {}  {}\n",
             look.paint(BOLD, &file),
@@ -73,7 +73,7 @@ fn header(plan: &Plan, file: &SurgeryFile, look: Look) -> String {
             look.paint(DIM, &size)
         );
     }
-    wrap(&plain, look.width).iter().fold(String::new(), |out, line| out + &look.paint(BOLD, line) + "\n")
+    wrap(&line, look.width).iter().fold(String::new(), |out, line| out + &look.paint(BOLD, line) + "\n")
 }
 
 /// A path's last name; of `.` and `..` the one they stand for.

@@ -44,16 +44,16 @@ fn blocks(page: &str) -> Vec<Block> {
     let mut lines = page.lines().enumerate();
     while let Some((at, line)) = lines.next() {
         if let Some(first) = line.strip_prefix("<!--") {
-            comment = first.to_owned();
+            first.clone_into(&mut comment);
             while !comment.contains("-->") {
                 let (_, next) = lines.next().expect("a comment is closed");
-                comment += &format!("\n{next}");
+                comment.extend(["\n", next]);
             }
             comment.truncate(comment.find("-->").unwrap_or(comment.len()));
         } else if let Some(fence) = line.trim_start().strip_suffix("```yaml") {
             assert!(fence.is_empty(), "a fence stands alone in its line: {line}");
             let yaml = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
-            let yaml = yaml.map(|line| format!("{line}\n")).collect();
+            let yaml = yaml.flat_map(|line| [line, "\n"]).collect();
             blocks.push(Block { line: at + 1, comment: std::mem::take(&mut comment), yaml });
         } else if !line.trim().is_empty() {
             comment.clear();

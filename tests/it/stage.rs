@@ -28,7 +28,7 @@ impl Directives {
                     let path = path.trim().trim_start_matches("./");
                     directives.donors.push((path.to_owned(), String::new()));
                 }
-                (_, Some((_, list))) => *list += &format!("{line}\n"),
+                (_, Some((_, list))) => list.extend([line, "\n"]),
                 _ => panic!("no directive: {line}"),
             }
         }
@@ -42,7 +42,8 @@ impl Directives {
             let list = self.donors.iter().find(|(donor, _)| *donor == written).map(|(_, list)| list.clone());
             if path.exists() {
                 continue;
-            } else if written.ends_with(".safetensors") {
+            }
+            if written.ends_with(".safetensors") {
                 sparse::write(&path, &list.unwrap_or_else(|| sparse::list(model)));
             } else {
                 assert!(list.is_none(), "a donor directory has the base's tensors");
