@@ -12,6 +12,8 @@ mod docs;
 mod execute;
 #[cfg(feature = "mlx")]
 mod families;
+#[cfg(feature = "mlx")]
+mod generate;
 mod layering;
 #[cfg(feature = "mlx")]
 mod loading;
@@ -20,5 +22,7 @@ mod planning;
 mod program;
 mod refused;
 mod schema;
+#[cfg(feature = "mlx")]
+mod score;
 mod sparse;
 mod stage;
