@@ -63,9 +63,10 @@ fn prompt_tokens(
     if prompt.is_empty() {
         return Err(Error::Prompt { reason: "the prompt is empty".to_owned(), help: None }.into());
     }
-    let template = match args.raw {
-        true => None,
-        false => ChatTemplate::find(&args.model.model, tokenizer, args.chat_template.as_deref())?,
+    let template = if args.raw {
+        None
+    } else {
+        ChatTemplate::find(&args.model.model, tokenizer, args.chat_template.as_deref())?
     };
     let Some(template) = template else {
         if args.system.is_some() {
@@ -109,7 +110,7 @@ struct Answer {
 fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCode, Ended> {
     let prompt_len = request.prompt.len();
     let has_text = request.text.is_some();
-    let mut shown = Shown { live: !args.model.json, open: true, ids: !has_text, any: false };
+    let mut shown = Shown { live: !args.model.json, open: true, comma: (!has_text).then_some("") };
     let mut text = String::new();
     interrupt::hold();
     let begin = Instant::now();
@@ -198,29 +199,28 @@ struct Shown {
     live: bool,
     /// Whether somebody still reads.
     open: bool,
-    /// Whether token ids are shown instead of text.
-    ids: bool,
-    /// Whether anything has been shown.
-    any: bool,
+    /// Where token ids are shown instead of text: what stands before the next.
+    comma: Option<&'static str>,
 }
 
 impl Shown {
     fn piece(&mut self, text: &str, token: Option<u32>) -> Result<(), Ended> {
-        let id = token.filter(|_| self.ids).map(|id| {
-            let comma = if self.any { "," } else { "" };
-            format!("{comma}{id}")
-        });
-        let piece = id.as_deref().unwrap_or(text);
-        if self.live && !piece.is_empty() {
-            self.any = true;
-            self.open = output::piece(piece)?;
+        match (self.comma, token) {
+            (Some(comma), Some(token)) => {
+                self.comma = Some(",");
+                self.write(&format!("{comma}{token}"))
+            }
+            _ => self.write(text),
         }
-        Ok(())
     }
 
     fn end(&mut self) -> Result<(), Ended> {
-        if self.live {
-            self.open = output::piece("\n")?;
+        self.write("\n")
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Ended> {
+        if self.live && !text.is_empty() {
+            self.open = output::piece(text)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! [`Random`]: the sampler's random numbers, the same on every platform and in every version.
 //!
-//! xoshiro256++ seeded through SplitMix64, as its authors advise: D. Blackman and S. Vigna, "Scrambled linear
+//! `xoshiro256++` seeded through `SplitMix64`, as its authors advise: D. Blackman and S. Vigna, "Scrambled linear
 //! pseudorandom number generators", ACM Transactions on Mathematical Software 47(4), 2021.
 
 /// A stream of random numbers that depends on its seed alone.

@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(super) enum Spelling {
     /// Every byte is a printable character of its own (GPT-2, Llama 3, Qwen).
     ByteLevel,
-    /// Text, with a mark for the space and `<0x0A>` for bytes that no token covers (SentencePiece: Llama 2, Mistral,
+    /// Text, with a mark for the space and `<0x0A>` for bytes that no token covers (`SentencePiece`: Llama 2, Mistral,
     /// Gemma).
     Marked {
         /// The mark.
@@ -15,7 +15,7 @@ pub(super) enum Spelling {
         /// Whether a first word has a space before it that is not part of the text.
         leading: bool,
     },
-    /// Tokens mean nothing alone: only a whole sequence can be decoded (WordPiece and rarer ones).
+    /// Tokens mean nothing alone: only a whole sequence can be decoded (`WordPiece` and rarer ones).
     Whole,
 }
 

@@ -39,7 +39,7 @@ pub struct ChatTemplate {
 /// What a prompt is rendered from, beside the messages.
 #[derive(Debug, Clone, Default)]
 pub struct Extra {
-    /// Tools in OpenAI's shape.
+    /// Tools, as chat requests list them.
     pub tools: Option<Value>,
     /// Further variables, such as `enable_thinking`.
     pub variables: Map<String, Value>,

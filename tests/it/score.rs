@@ -13,7 +13,13 @@ const BASE: &str = "fixtures/models/tiny-tales/base";
 #[track_caller]
 fn score(arguments: &[&str]) -> Run {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    ended(command(root).args(["score", "--model", BASE]).args(arguments).output().expect("the program can be run"))
+    ended(
+        command(root)
+            .args(["score", "--model", BASE])
+            .args(arguments)
+            .output()
+            .expect("the program can be run"),
+    )
 }
 
 /// A text, a place for logits, a surgery file.
@@ -31,7 +37,8 @@ impl Desk {
     }
 
     fn surgery(&self, operations: &str) -> String {
-        fs::write(self.0.path().join("surgery.yaml"), format!("version: 1\noperations: {operations}\n")).unwrap();
+        fs::write(self.0.path().join("surgery.yaml"), format!("version: 1\noperations: {operations}\n"))
+            .unwrap();
         self.path("surgery.yaml")
     }
 }
@@ -106,7 +113,8 @@ fn no_operations_leave_every_bit_of_the_logits() {
 
 #[test]
 fn an_edit_is_judged_by_its_perplexity() {
-    let donor = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales/task_vector.safetensors");
+    let donor =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales/task_vector.safetensors");
     let desk = Desk::new("One morning Anna wandered to the library with a quiet lamp, wonderful!");
     let vector = desk.surgery(&format!("[{{op: add, pattern: '*', source: '{}'}}]", donor.display()));
     let perplexity = |more: &[&str]| {
@@ -147,6 +155,9 @@ fn what_cannot_be_scored_or_written_is_refused() {
     check_refused(&["--text", &desk.path("none")], "none");
     check_refused(&["--tokens", "600"], "600");
     check_refused(&["--tokens", &vec!["1"; 300].join(",")], "context");
-    check_refused(&["--tokens", "1,2", "--logits", &desk.path("none/logits.safetensors")], "none/logits.safetensors");
+    check_refused(
+        &["--tokens", "1,2", "--logits", &desk.path("none/logits.safetensors")],
+        "none/logits.safetensors",
+    );
     assert_eq!(score(&[]).code, 2);
 }

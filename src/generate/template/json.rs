@@ -16,6 +16,7 @@ struct Layout {
 }
 
 /// The filter: `value | tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)`.
+#[expect(clippy::needless_pass_by_value, reason = "the template engine hands keywords over by value")]
 pub(super) fn tojson(value: &minijinja::Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
     let separators: Option<Vec<String>> = options.get("separators")?;
