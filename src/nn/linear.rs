@@ -40,18 +40,13 @@ impl Linear {
         input: usize,
         bias: bool,
     ) -> Result<Self, Diagnostic> {
-        let module = |name: &str| format!("{parent}.{name}");
-        let each = parts.iter().map(|&(name, out)| weights.matrix(&module(name), out, input));
-        let matrices = each.collect::<Result<Vec<Matrix>, Diagnostic>>()?;
-        let matrices = match Matrix::stacked(&matrices).map_err(|error| broken(&error))? {
-            Some(one) => vec![one],
-            None => matrices,
-        };
-        weights.settle(&matrices.iter().flat_map(Matrix::arrays).collect::<Vec<_>>(), 0)?;
+        let modules: Vec<(String, usize)> =
+            parts.iter().map(|&(name, out)| (format!("{parent}.{name}"), out)).collect();
+        let matrices = weights.stacked(&modules, input)?;
         if !bias {
             return Ok(Self { weights: matrices, bias: None });
         }
-        let each = parts.iter().map(|&(name, out)| weights.vector(&format!("{}.bias", module(name)), out));
+        let each = modules.iter().map(|(module, out)| weights.vector(&format!("{module}.bias"), *out));
         let biases = each.collect::<Result<Vec<Array>, Diagnostic>>()?;
         let bias = Array::concatenate(&biases.iter().collect::<Vec<_>>(), 0);
         let bias = bias.map_err(|error| broken(&error))?;

@@ -1,5 +1,6 @@
 //! [`Matrix`]: a weight `[out, in]` as it is held in memory, dense or in affine codes.
 
+use super::Policy;
 use crate::mlx::{Array, Packing, Result};
 
 /// A weight `[out, in]`. Cloning shares the memory: a tied head is a clone of the embedding.
@@ -27,13 +28,27 @@ pub enum Matrix {
 
 impl Matrix {
     /// A dense matrix of a `[out, in]` array.
-    pub(crate) fn dense(weight: Array) -> Result<Self> {
+    pub(super) fn dense(weight: Array) -> Result<Self> {
         let transposed = weight.transpose(&[1, 0])?;
         Ok(Self::Dense { weight, transposed })
     }
 
+    /// The matrix in the dtype, and dequantized, as the policy says.
+    pub(super) fn under(&self, policy: &Policy) -> Result<Self> {
+        match self {
+            Self::Dense { weight, .. } => Self::dense(policy.cast(weight)?),
+            Self::Affine { codes, scales, biases, packing } => {
+                let (scales, biases) = (policy.cast(scales)?, policy.cast(biases)?);
+                if policy.unpacks() {
+                    return Self::dense(codes.dequantize(&scales, &biases, *packing)?);
+                }
+                Ok(Self::Affine { codes: codes.clone(), scales, biases, packing: *packing })
+            }
+        }
+    }
+
     /// Several matrices of the same input as one, row after row; `None` where they are packed differently.
-    pub(crate) fn stacked(parts: &[Self]) -> Result<Option<Self>> {
+    pub(super) fn stacked(parts: &[Self]) -> Result<Option<Self>> {
         let Some(first) = parts.first() else { return Ok(None) };
         match first {
             Self::Dense { weight: example, .. } => {
@@ -85,7 +100,7 @@ impl Matrix {
     }
 
     /// Everything it holds.
-    pub(crate) fn arrays(&self) -> Vec<&Array> {
+    pub(super) fn arrays(&self) -> Vec<&Array> {
         match self {
             Self::Dense { weight, transposed } => vec![weight, transposed],
             Self::Affine { codes, scales, biases, .. } => vec![codes, scales, biases],

@@ -66,11 +66,33 @@ impl WeightMap<'_> {
             self.forget(module);
             return Ok(matrix);
         }
-        let matrix = self.read_matrix(module, out, input)?;
+        let (stored, bytes) = self.stored_matrix(module, out, input)?;
+        let matrix = stored.under(&self.policy).map_err(|error| broken(&error))?;
+        self.settle(&matrix.arrays(), bytes)?;
         if source.is_some() || self.is_tied_to(module) {
             self.shared.insert(name.to_owned(), matrix.clone());
         }
         Ok(matrix)
+    }
+
+    /// Takes the weights `[out, in]` of several modules that read the same input as one matrix, row after row, which
+    /// is computed faster; as several where they are stored differently.
+    ///
+    /// # Errors
+    /// `tensor_missing`, or a shape, dtype or packing that does not fit.
+    pub fn stacked(&mut self, modules: &[(String, usize)], input: usize) -> Result<Vec<Matrix>, Diagnostic> {
+        let each = modules.iter().map(|(module, out)| self.stored_matrix(module, *out, input));
+        let (parts, bytes): (Vec<Matrix>, Vec<u64>) =
+            each.collect::<Result<Vec<_>, Diagnostic>>()?.into_iter().unzip();
+        // Stacked as stored and converted afterwards: codes are small, what they stand for is not.
+        let stack = Matrix::stacked(&parts).map_err(|error| broken(&error))?;
+        let stored = stack.map_or(parts, |one| vec![one]);
+        let converted =
+            stored.iter().map(|matrix| matrix.under(&self.policy)).collect::<mlx::Result<Vec<_>>>();
+        let matrices = converted.map_err(|error| broken(&error))?;
+        drop(stored);
+        self.settle(&matrices.iter().flat_map(Matrix::arrays).collect::<Vec<_>>(), bytes.iter().sum())?;
+        Ok(matrices)
     }
 
     /// Ends the taking: nothing may be left but what `ignorable` accepts.
@@ -100,7 +122,8 @@ impl WeightMap<'_> {
         Ok(())
     }
 
-    fn read_matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, Diagnostic> {
+    /// A weight as it is stored, and its bytes.
+    fn stored_matrix(&mut self, module: &str, out: usize, input: usize) -> Result<(Matrix, u64), Diagnostic> {
         let key = format!("{module}.weight");
         let (weight, bytes) = self.remove(&key)?;
         if !self.contains(&format!("{module}.scales")) {
@@ -110,8 +133,7 @@ impl WeightMap<'_> {
             if !weight.is_float() {
                 return Err(not_float(&key, &weight));
             }
-            let weight = self.policy.cast(&weight).map_err(|error| broken(&error))?;
-            return self.settle_dense(weight, bytes);
+            return Ok((Matrix::dense(weight).map_err(|error| broken(&error))?, bytes));
         }
         let (scales, scales_bytes) = self.remove(&format!("{module}.scales"))?;
         let (biases, biases_bytes) =
@@ -121,21 +143,8 @@ impl WeightMap<'_> {
                 ..missing
             })?;
         let packing = packing(module, &weight, &scales, &biases, out, input)?;
-        let bytes = bytes + scales_bytes + biases_bytes;
-        let cast = |array: &Array| self.policy.cast(array).map_err(|error| broken(&error));
-        let (scales, biases) = (cast(&scales)?, cast(&biases)?);
-        if self.policy.unpacks() {
-            let dense = weight.dequantize(&scales, &biases, packing).map_err(|error| broken(&error))?;
-            return self.settle_dense(dense, bytes);
-        }
-        self.settle(&[&weight, &scales, &biases], bytes)?;
-        Ok(Matrix::Affine { codes: weight, scales, biases, packing })
-    }
-
-    fn settle_dense(&mut self, weight: Array, bytes: u64) -> Result<Matrix, Diagnostic> {
-        let matrix = Matrix::dense(weight).map_err(|error| broken(&error))?;
-        self.settle(&matrix.arrays(), bytes)?;
-        Ok(matrix)
+        let matrix = Matrix::Affine { codes: weight, scales, biases, packing };
+        Ok((matrix, bytes + scales_bytes + biases_bytes))
     }
 
     fn remove(&mut self, key: &str) -> Result<(Array, u64), Diagnostic> {
