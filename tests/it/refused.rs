@@ -1,9 +1,10 @@
 //! `fixtures/refused/<code>` or `<code>-<variant>`: a surgery file that is refused, and `stderr.txt`, all that
-//! `mlxcel surgery plan` says of it. With `UPDATE_FIXTURES=1` the texts are written anew, to be read by eye.
+//! `mlxcel surgery plan` says of it, or the command in a file `command` beside it. With `UPDATE_FIXTURES=1` the texts are
+//! written anew, to be read by eye.
 //!
-//! The model is `tiny-tales/base`, or what a file `model` beside it names: a folder of `fixtures/models` or of
-//! `fixtures/headers`. A folder `model` beside it is the model itself, its weights as a list in `headers.txt`. Comments of the surgery file that begin with `#:` are directives for donors (see `stage`). What
-//! else lies in the folder is there when the file is planned.
+//! The model is `tiny-tales/base`, or what a file `model` names: a folder of `fixtures/models` or of `fixtures/headers`. A
+//! folder `model` is the model itself, its weights as a list in `headers.txt`. Comments of the surgery file that begin
+//! with `#:` are directives for donors (see `stage`). What else lies in the folder is there when the file is planned.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,9 @@ fn answer(case: &Path, name: &str) -> String {
     let dir = stage.path().join("case");
     copy(case, &dir);
     let model = place_model(case, &dir);
-    let run = mlxcel(&dir, &format!("surgery plan surgery.yaml --model {model}"));
+    let command =
+        fs::read_to_string(case.join("command")).unwrap_or_else(|_| "surgery plan surgery.yaml".to_owned());
+    let run = mlxcel(&dir, &format!("{command} --model {model}"));
     let code = Code::named(name.split('-').next().unwrap_or_default()).expect("a case is named after a code");
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}: {}", run.stderr);
     assert!(run.stderr.contains(&format!("{code}\n")), "{name}: {}", run.stderr);
