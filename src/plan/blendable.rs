@@ -78,7 +78,7 @@ pub(super) fn partner<'d>(
 pub(super) fn missing(tally: &mut Tally, donor: &str, key: &str) {
     tally.add(
         Code::DonorKeyMissing,
-        format!("donor `{donor}` has no tensor of that name"),
+        format!("donor `{donor}` lacks tensors that the operation needs"),
         "narrow the pattern or `exclude` these keys, or take a donor that has them",
         key,
     );

@@ -72,7 +72,7 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
 pub fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagnostic> {
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
-    let scopes = scope::gather(&file.operations, base.weights.index.entries());
+    let scopes = scope::gather(&file.operations, &base.weights.index);
     for draft in super::draft_all(file, base, &scopes, &Donors::default()) {
         diagnostics.extend(draft.diagnostics);
     }

@@ -178,7 +178,7 @@ pub struct Refusal {
 /// Every mistake found in file, checkpoint and donors, in file order.
 pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
     let (scopes, mut donors) =
-        rayon::join(|| scope::gather(&file.operations, base.weights.index.entries()), || Donors::open(file));
+        rayon::join(|| scope::gather(&file.operations, &base.weights.index), || Donors::open(file));
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     diagnostics.append(&mut donors.diagnostics);

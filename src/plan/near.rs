@@ -7,15 +7,15 @@ use rayon::prelude::*;
 
 use super::draft::{Context, Draft};
 use super::say;
-use super::scope::Scope;
+use super::scope::{Matcher, Scope};
 use crate::checkpoint::TensorIndex;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Operation, Pattern, PatternSet};
+use crate::surgery::{Operation, Pattern};
 
 /// So many distinct names are compared with a pattern, at most.
 const TEMPLATES: usize = 4096;
 /// So many keys are looked at for what stands in place of a component, at most.
-const LOOKED_AT: usize = 50_000;
+const LOOKED_AT: usize = 4096;
 /// Longer patterns are not compared by edit distance.
 const LONGEST: usize = 400;
 
@@ -48,26 +48,18 @@ impl<'b> Vocabulary<'b> {
 
     /// Whether any key matches, by a search that stops at the first.
     fn any(&self, pattern: &Pattern) -> bool {
-        let matcher = Matcher::new(pattern);
-        self.index.entries().par_iter().any(|(key, _)| matcher.matches(key.as_str()))
+        let mut matcher = Matcher::new(pattern);
+        self.keys(&matcher).any(|key| matcher.matches(key))
     }
 
     fn count(&self, pattern: &Pattern) -> usize {
-        let matcher = Matcher::new(pattern);
-        self.index.entries().par_iter().filter(|(key, _)| matcher.matches(key.as_str())).count()
-    }
-}
-
-/// One pattern, compiled.
-struct Matcher(PatternSet);
-
-impl Matcher {
-    fn new(pattern: &Pattern) -> Self {
-        Self(PatternSet::new([pattern]))
+        let mut matcher = Matcher::new(pattern);
+        self.keys(&matcher).filter(|key| matcher.matches(key)).count()
     }
 
-    fn matches(&self, key: &str) -> bool {
-        !self.0.matches(key).is_empty()
+    /// The keys that begin as a pattern does.
+    fn keys(&self, matcher: &Matcher) -> impl Iterator<Item = &'b str> + use<'b> {
+        self.index.entries()[matcher.range(self.index)].iter().map(|(key, _)| key.as_str())
     }
 }
 
@@ -167,19 +159,24 @@ fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
 
 /// The components that stand after a prefix, in the keys that it matches.
 fn standing_after(vocabulary: &Vocabulary<'_>, before: &str) -> Option<Vec<String>> {
-    let entries = vocabulary.index.entries();
     let first = |rest: &str| rest.split('.').next().unwrap_or_default().to_owned();
     let mut found = BTreeSet::new();
-    if before.is_empty() {
-        found.extend(entries.iter().take(LOOKED_AT).map(|(key, _)| first(key.as_str())));
-    } else {
+    if before.contains(['*', '?', '[', '{', '\\']) {
         let prefix = Pattern::parse(&format!("{before}.*")).ok()?;
-        let matcher = Matcher::new(&prefix);
-        let matching = entries.iter().filter(|(key, _)| matcher.matches(key.as_str())).take(LOOKED_AT);
-        for (key, _) in matching {
-            found.extend(
-                prefix.captures(key.as_str()).and_then(|captures| captures.0.last().map(|c| first(c))),
-            );
+        let mut matcher = Matcher::new(&prefix);
+        for key in vocabulary.keys(&matcher).filter(|key| matcher.matches(key)).take(LOOKED_AT) {
+            found.extend(prefix.captures(key).and_then(|captures| captures.0.last().map(|c| first(c))));
+        }
+    } else {
+        // Without wildcards the keys are one run in the index: from each component it is one jump to the next.
+        let prefix = if before.is_empty() { String::new() } else { format!("{before}.") };
+        let index = vocabulary.index;
+        let run = index.with_prefix(&prefix);
+        let mut at = run.start;
+        while at < run.end && found.len() < LOOKED_AT {
+            let component = first(&index.entries()[at].0.as_str()[prefix.len()..]);
+            at = index.with_prefix(&format!("{prefix}{component}.")).end.max(at + 1);
+            found.insert(component);
         }
     }
     (!found.is_empty()).then(|| found.into_iter().collect())

@@ -2,13 +2,14 @@
 //! affine sets, so that nothing is edited twice and nothing half.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::number::Class;
-use crate::checkpoint::{AffineSet, Checkpoint, Key, Packing, TensorInfo, packing};
-use crate::surgery::{Operation, PatternSet};
+use crate::checkpoint::{AffineSet, Checkpoint, Packing, TensorIndex, packing};
+use crate::surgery::{Operation, Pattern, PatternSet};
 
 /// The keys one operation reaches, as ascending positions in the base's index.
 #[derive(Debug, Default)]
@@ -26,71 +27,71 @@ impl Scope {
     }
 }
 
-/// Matches every pattern and exclude of the file against every key, in one pass over the index.
-pub(super) fn gather(operations: &[Operation], entries: &[(Key, TensorInfo)]) -> Vec<Scope> {
-    if operations.is_empty() {
-        return Vec::new();
-    }
-    let patterns = Patterns::new(operations);
-    let parts: Vec<Vec<Scope>> = entries
-        .par_chunks(4096)
-        .enumerate()
-        .map(|(i, chunk)| patterns.scan(chunk, i * 4096, operations.len()))
-        .collect();
-    let mut scopes: Vec<Scope> = (0..operations.len()).map(|_| Scope::default()).collect();
-    for part in parts {
-        for (scope, part) in scopes.iter_mut().zip(part) {
-            scope.matched.extend_from_slice(&part.matched);
-            scope.excluded += part.excluded;
-        }
-    }
-    scopes
+/// Matches the pattern and excludes of each operation against the keys, operations in parallel.
+pub(super) fn gather(operations: &[Operation], index: &TensorIndex) -> Vec<Scope> {
+    operations.par_iter().map(|operation| scan(operation, index)).collect()
 }
 
-/// All patterns of a file; `owner` says whose each is and whether it excludes.
-struct Patterns {
+fn scan(operation: &Operation, index: &TensorIndex) -> Scope {
+    let mut scope = Scope::default();
+    let mut excludes: Vec<Matcher> = operation.exclude.iter().map(|e| Matcher::new(&e.value)).collect();
+    let mut matcher = Matcher::new(&operation.pattern.value);
+    let range = matcher.range(index);
+    for (offset, (key, _)) in index.entries()[range.clone()].iter().enumerate() {
+        if !matcher.matches(key.as_str()) {
+            continue;
+        }
+        if excludes.iter_mut().any(|exclude| exclude.matches(key.as_str())) {
+            scope.excluded += 1;
+        } else {
+            scope.matched.push(range.start + offset);
+        }
+    }
+    scope
+}
+
+/// A compiled pattern behind two cheap questions: keys are many, and most of them neither begin nor end as it does.
+pub(super) struct Matcher {
+    head: String,
+    tail: String,
     set: PatternSet,
-    owner: Vec<(usize, bool)>,
+    hits: Vec<usize>,
 }
 
-impl Patterns {
-    fn new(operations: &[Operation]) -> Self {
-        let (mut all, mut owner) = (Vec::new(), Vec::new());
-        for (i, operation) in operations.iter().enumerate() {
-            all.push(&operation.pattern.value);
-            owner.push((i, false));
-            for exclude in &operation.exclude {
-                all.push(&exclude.value);
-                owner.push((i, true));
-            }
+impl Matcher {
+    pub(super) fn new(pattern: &Pattern) -> Self {
+        let (head, tail) = literal_ends(pattern.as_str());
+        Self {
+            head: head.to_owned(),
+            tail: tail.to_owned(),
+            set: PatternSet::new([pattern]),
+            hits: Vec::new(),
         }
-        Self { set: PatternSet::new(all), owner }
     }
 
-    fn scan(&self, chunk: &[(Key, TensorInfo)], first: usize, operations: usize) -> Vec<Scope> {
-        let mut scopes: Vec<Scope> = (0..operations).map(|_| Scope::default()).collect();
-        let mut hits = Vec::new();
-        let mut excluded = vec![false; operations];
-        for (i, (key, _)) in chunk.iter().enumerate() {
-            self.set.matches_into(key.as_str(), &mut hits);
-            for &hit in &hits {
-                if let (operation, true) = self.owner[hit] {
-                    excluded[operation] = true;
-                }
-            }
-            for &hit in &hits {
-                match self.owner[hit] {
-                    (operation, false) if excluded[operation] => scopes[operation].excluded += 1,
-                    (operation, false) => scopes[operation].matched.push(first + i),
-                    (_, true) => {}
-                }
-            }
-            for &hit in &hits {
-                excluded[self.owner[hit].0] = false;
-            }
-        }
-        scopes
+    /// The positions that keys beginning as the pattern does have.
+    pub(super) fn range(&self, index: &TensorIndex) -> Range<usize> {
+        index.with_prefix(&self.head)
     }
+
+    /// Whether the whole key matches.
+    pub(super) fn matches(&mut self, key: &str) -> bool {
+        if !key.starts_with(&self.head) || !key.ends_with(&self.tail) {
+            return false;
+        }
+        self.set.matches_into(key, &mut self.hits);
+        !self.hits.is_empty()
+    }
+}
+
+/// What every matching key begins and ends with. Nothing is said of a pattern with escapes.
+fn literal_ends(pattern: &str) -> (&str, &str) {
+    if pattern.contains('\\') {
+        return ("", "");
+    }
+    let first = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
+    let last = pattern.rfind(['*', '?', ']', '}']).map_or(0, |at| at + 1);
+    (&pattern[..first], &pattern[last..])
 }
 
 /// What a tensor is, as far as its neighbours in the index tell.
@@ -220,4 +221,23 @@ pub(super) fn units(facts: &Facts<'_>, scope: &Scope) -> Vec<Unit> {
         units.push(Unit { first: position, keys: 1, what });
     }
     units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, head: &str, tail: &str) {
+        assert_eq!(literal_ends(pattern), (head, tail));
+    }
+
+    #[test]
+    fn every_match_begins_and_ends_as_its_pattern_does() {
+        check("model.norm.weight", "model.norm.weight", "model.norm.weight");
+        check("model.layers.*.mlp.{up,gate}_proj.weight", "model.layers.", "_proj.weight");
+        check("*", "", "");
+        check("a.[0-3].b?", "a.", "");
+        check(r"a\*.b", "", "");
+    }
 }
