@@ -150,7 +150,7 @@ pub struct ExportArgs {
     /// How to say what was done
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
     pub format: PlanFormat,
-    /// Count warnings as errors: then nothing is written
+    /// Count warnings as errors; after one of the plan nothing is written
     #[arg(long, value_name = "WHAT")]
     pub deny: Option<Deny>,
 }

@@ -30,11 +30,17 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
         match export(plan, args) {
             Ok(report) => {
                 diagnostics.extend(report.diagnostics.iter().cloned());
+                if args.deny.is_some() && !report.diagnostics.is_empty() {
+                    code = ExitCode::FAILURE;
+                }
                 done = Some((plan, report));
             }
+            Err(error @ ExportError::Interrupted) => {
+                output::stderr(&format!("{error}\n"));
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
             Err(error) => {
-                let interrupted = matches!(error, ExportError::Interrupted);
-                code = if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE };
+                code = ExitCode::FAILURE;
                 diagnostics.push(Diagnostic::from(&error));
             }
         }

@@ -152,16 +152,13 @@ impl<'p> Job<'p> {
     fn sums(&self, lanes: &mut [Buffers]) -> Result<Sums, ExecuteError> {
         let elements = self.recipe.elements();
         let blocks = elements.div_ceil(BLOCK);
-        let per_lane = blocks.div_ceil(LANES).max(1);
-        let sums: Vec<Result<Vec<Sums>, ExecuteError>> = lanes
-            .par_iter_mut()
-            .take(blocks.div_ceil(per_lane))
-            .enumerate()
-            .map(|(lane, buffers)| {
+        let shares: Vec<Range<usize>> = shares(blocks).collect();
+        let sums: Vec<Result<Vec<Sums>, ExecuteError>> = shares
+            .into_par_iter()
+            .zip(lanes)
+            .map(|(share, buffers)| {
                 let block = |at: usize| at * BLOCK..((at + 1) * BLOCK).min(elements);
-                (lane * per_lane..((lane + 1) * per_lane).min(blocks))
-                    .map(|at| self.block_sums(block(at), buffers))
-                    .collect()
+                share.map(|at| self.block_sums(block(at), buffers)).collect()
             })
             .collect();
         let mut total = Sums::default();
@@ -191,16 +188,23 @@ impl<'p> Job<'p> {
         count: bool,
     ) -> Result<Outcome, ExecuteError> {
         let tile = TILE * self.recipe.width();
-        let per_lane = out.len().div_ceil(tile).div_ceil(LANES).max(1);
-        let outcomes: Vec<Result<Outcome, ExecuteError>> = out
-            .par_chunks_mut(per_lane * tile)
+        let tiles = out.len().div_ceil(tile);
+        let mut rest = out;
+        let pieces: Vec<(usize, &mut [u8])> = shares(tiles)
+            .map(|share| {
+                let bytes = (share.len() * tile).min(rest.len());
+                let (piece, others) = std::mem::take(&mut rest).split_at_mut(bytes);
+                rest = others;
+                (first + share.start * TILE, piece)
+            })
+            .collect();
+        let outcomes: Vec<Result<Outcome, ExecuteError>> = pieces
+            .into_par_iter()
             .zip(lanes)
-            .enumerate()
-            .map(|(lane, (out, buffers))| {
+            .map(|((first, out), buffers)| {
                 let mut outcome = Outcome::new(self.recipe.steps.len());
                 for (i, out) in out.chunks_mut(tile).enumerate() {
-                    let first = first + (lane * per_lane + i) * TILE;
-                    outcome.add(&self.tile(first, out, buffers, count)?);
+                    outcome.add(&self.tile(first + i * TILE, out, buffers, count)?);
                 }
                 Ok(outcome)
             })
@@ -242,6 +246,7 @@ impl<'p> Job<'p> {
             .map(|(input, buffer)| {
                 let bytes = elements.len() * (input.dtype.bitsize() / 8);
                 if buffer.len() < bytes {
+                    buffer.reserve_exact(bytes - buffer.len());
                     buffer.resize(bytes, 0);
                 }
                 let buffer = &mut buffer[..bytes];
@@ -250,6 +255,12 @@ impl<'p> Job<'p> {
             })
             .collect()
     }
+}
+
+/// So many pieces of work, shared among the lanes: as even as can be, and in order.
+fn shares(pieces: usize) -> impl Iterator<Item = Range<usize>> {
+    let lanes = pieces.min(LANES);
+    (0..lanes).map(move |lane| lane * pieces / lanes..(lane + 1) * pieces / lanes)
 }
 
 impl Input<'_> {

@@ -142,10 +142,14 @@ impl<'p> Executor<'p> {
 
     /// Lets the buffers of earlier programs go where keeping them would cost more than the plan says.
     fn release_buffers(&mut self, result: u64) {
-        let kept: usize = self.lanes.iter().flatten().map(Vec::capacity).sum();
-        if result + kept as u64 > self.plan.summary().peak_extra_bytes {
+        if result + self.kept() > self.plan.summary().peak_extra_bytes {
             self.lanes.iter_mut().for_each(Vec::clear);
         }
+    }
+
+    /// Bytes of donor buffers.
+    fn kept(&self) -> u64 {
+        self.lanes.iter().flatten().map(|buffer| buffer.capacity() as u64).sum()
     }
 }
 
@@ -190,3 +194,6 @@ fn check_unchanged(plan: &Plan) -> Result<(), ExecuteError> {
 fn changed(shard: &Shard) -> ExecuteError {
     ExecuteError::Changed { path: shard.path.clone() }
 }
+
+#[cfg(test)]
+mod tests;

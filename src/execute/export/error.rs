@@ -47,7 +47,7 @@ pub enum ExportError {
         free: u64,
     },
     /// Somebody asked to stop.
-    #[error("interrupted; nothing was written")]
+    #[error("interrupted; nothing is left behind")]
     Interrupted,
 }
 
