@@ -143,7 +143,10 @@ impl Attention {
             let reason = "an attention module needs `o_proj` beside `q_proj` or `qkv_proj`";
             return Err(Obstacle::layout(reason, "prune whole layers instead"));
         };
-        let count = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).filter(|&n| n > 0);
+        // No tensor has more rows than an i32 counts, so no model has more heads.
+        let count =
+            |n: Option<u64>| n.and_then(|n| i32::try_from(n).ok()).and_then(|n| usize::try_from(n).ok());
+        let count = |n| count(n).filter(|&n| n > 0);
         let Some(heads) = count(context.config().heads) else {
             let reason = "`config.json` does not say how many attention heads there are";
             return Err(Obstacle::layout(reason, "give it `num_attention_heads`"));

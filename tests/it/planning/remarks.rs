@@ -176,6 +176,20 @@ fn a_norm_over_all_heads_couples_them() {
 }
 
 #[test]
+fn a_config_with_absurd_head_counts_is_no_layout() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let list = "a.0.attn.q_proj.weight BF16 8,8\na.0.attn.o_proj.weight BF16 8,8";
+    for heads in ["18446744073709551615", "9223372036854775807", "2147483647", "3", "0", "null", "\"8\""] {
+        let config = format!(
+            r#"{{"model_type": "x", "num_attention_heads": {heads}, "num_key_value_heads": {heads}}}"#
+        );
+        let operation = r#"op: prune, granularity: attention_head, pattern: "*", head_ids: [0]"#;
+        let refusal = plan(&file(operation), made(dir.path(), &config, list)).expect_err("no layout");
+        assert_eq!(refusal.diagnostics[0].code, Code::UnsupportedLayout, "{heads}");
+    }
+}
+
+#[test]
 fn a_dtype_that_cannot_be_loaded_is_refused_where_it_is_used() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let list = "a.weight F64 4\nb.weight BF16 4";
