@@ -72,11 +72,11 @@ impl Logits {
 }
 
 /// How many prompt tokens go through the model at once: enough to fill the device, few enough that a caller can step
-/// in between.
+/// in between, and that on the CPU what is computed on the way stays small beside the weights.
 #[must_use]
 pub fn chunk() -> usize {
     match mlx::device() {
-        Device::Cpu => 256,
+        Device::Cpu => 128,
         Device::Gpu => 2048,
     }
 }
