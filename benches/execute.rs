@@ -1,7 +1,6 @@
 //! How near executing comes to the speed of memory: each program's bytes a second as a part of what a plain parallel
 //! copy reaches in the same run. `cargo bench --no-default-features --bench execute`.
 
-#![expect(missing_docs, reason = "a program")]
 #![expect(clippy::print_stdout, reason = "its figures are for people")]
 #![expect(clippy::cast_precision_loss, reason = "figures are shown with three digits")]
 
@@ -119,7 +118,8 @@ fn copy_speed(bytes: usize) -> f64 {
 }
 
 fn speed(plan: &Plan, bytes: usize, report: bool) -> f64 {
-    let mut out = vec![3u8; plan.programs()[0].result_bytes() as usize];
+    let len = usize::try_from(plan.programs()[0].result_bytes()).expect("it fits in memory");
+    let mut out = vec![3u8; len];
     best(bytes, || {
         let executor = if report { Executor::new(plan) } else { Executor::without_report(plan) };
         let mut executor = executor.expect("nothing has changed");

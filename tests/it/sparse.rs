@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 /// A folder of the repository's `fixtures`.
-pub fn fixtures(folder: &str) -> PathBuf {
+pub(crate) fn fixtures(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder)
 }
 
 /// The header list of a fixture checkpoint.
-pub fn list(model: &str) -> String {
+pub(crate) fn list(model: &str) -> String {
     let path = fixtures("headers").join(model).join("headers.txt");
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Makes the fixture checkpoint `model` in the new directory `dir`: one shard and its `config.json`.
-pub fn checkpoint(model: &str, dir: &Path) {
+pub(crate) fn checkpoint(model: &str, dir: &Path) {
     fs::create_dir_all(dir).expect("a directory can be made");
     write(&dir.join("model.safetensors"), &list(model));
     let config = fixtures("headers").join(model).join("config.json");
@@ -26,7 +26,7 @@ pub fn checkpoint(model: &str, dir: &Path) {
 }
 
 /// Writes a sparse `.safetensors` file with the tensors of a header list.
-pub fn write(path: &Path, list: &str) {
+pub(crate) fn write(path: &Path, list: &str) {
     let mut header = Map::new();
     header.insert("__metadata__".to_owned(), json!({ "format": "pt" }));
     let mut end = 0;

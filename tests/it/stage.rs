@@ -7,7 +7,7 @@ use crate::sparse;
 
 /// What a test says of a surgery file beside the file itself, in its comments.
 #[derive(Debug, Default)]
-pub struct Directives {
+pub(crate) struct Directives {
     /// `on MODEL`: a name in `fixtures/headers`, or a directory of the repository.
     pub on: Option<String>,
     /// `refused CODE`: the error that is expected.
@@ -18,7 +18,7 @@ pub struct Directives {
 
 impl Directives {
     /// Reads directives, one a line; header lines of a donor follow it.
-    pub fn parse<'t>(lines: impl Iterator<Item = &'t str>) -> Self {
+    pub(crate) fn parse<'t>(lines: impl Iterator<Item = &'t str>) -> Self {
         let mut directives = Self::default();
         for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
             match (line.split_once(' '), directives.donors.last_mut()) {
@@ -36,7 +36,7 @@ impl Directives {
     }
 
     /// Makes the donors that a surgery file names, relative to `dir`: as directed, else with the tensors of `model`.
-    pub fn make_donors(&self, yaml: &str, model: &str, dir: &Path) {
+    pub(crate) fn make_donors(&self, yaml: &str, model: &str, dir: &Path) {
         for written in sources(yaml) {
             let path = dir.join(&written);
             let list = self.donors.iter().find(|(donor, _)| *donor == written).map(|(_, list)| list.clone());
@@ -68,7 +68,7 @@ fn sources(yaml: &str) -> Vec<String> {
 }
 
 /// The YAML files of a folder and its folders, in order.
-pub fn yaml_files(dir: &Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn yaml_files(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut files = Vec::new();
     for entry in entries {
@@ -85,17 +85,17 @@ pub fn yaml_files(dir: &Path) -> Vec<std::path::PathBuf> {
 
 /// A temporary directory with `surgery.yaml`, a sparse `model/` and the donors that the file names.
 #[derive(Debug)]
-pub struct Stage(tempfile::TempDir);
+pub(crate) struct Stage(tempfile::TempDir);
 
 impl Stage {
-    pub fn new(model: &str, yaml: &str) -> Self {
+    pub(crate) fn new(model: &str, yaml: &str) -> Self {
         let stage = Self(tempfile::tempdir().expect("a temporary directory"));
         sparse::checkpoint(model, &stage.dir().join("model"));
         fs::write(stage.dir().join("surgery.yaml"), yaml).expect("a file can be written");
         stage
     }
 
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.0.path()
     }
 }

@@ -137,19 +137,19 @@ fn a_set_is_replaced_as_a_whole_beside_the_stem_of_the_donor_key() {
 
 #[test]
 fn a_missing_head_of_a_donor_is_served_by_its_embedding() {
-    let operation = r#"op: add, pattern: lm_head.weight, source: ../models/head-only-embed.safetensors"#;
+    let operation = r"op: add, pattern: lm_head.weight, source: ../models/head-only-embed.safetensors";
     check("stored-head", operation, &["lm_head.weight: + 1 · 0:model.embed_tokens.weight"]);
 }
 
 #[test]
 fn programs_hold_actions_in_file_order_and_drop_what_is_overwritten() {
-    let operations = r#"
+    let operations = r"
         op: scale, pattern: model.norm.weight, factor: 3
         op: replace, pattern: model.norm.weight, source: ../models/delta-f32.safetensors, source_key: model.norm.weight
         op: add, pattern: model.norm.weight, source: ../models/nan.safetensors, alpha: 0.5
         op: scale, pattern: model.norm.weight, factor: 1
         op: scale, pattern: model.norm.weight, factor: 2
-    "#;
+    ";
     let plan = planned("odd-values", operations);
     let expected = "model.norm.weight: = 0:model.norm.weight, + 0.5 · 1:model.norm.weight, × 2";
     assert_eq!(programs(&plan), [expected]);
@@ -161,10 +161,10 @@ fn programs_hold_actions_in_file_order_and_drop_what_is_overwritten() {
 
 #[test]
 fn what_is_read_and_written_is_counted() {
-    let operations = r#"
+    let operations = r"
         op: interpolate, pattern: model.norm.weight, source_a: ../models/za.safetensors, source_b: ../models/zb.safetensors, ratio: 0.5, method: slerp
         op: scale, pattern: model.layers.0.input_layernorm.weight, factor: 2
-    "#;
+    ";
     let summary = planned("f32-tied", operations).summary().clone();
     assert_eq!((summary.operations, summary.tensors_edited), (2, 2));
     assert_eq!((summary.base_bytes, summary.result_bytes), (256, 512));
@@ -174,16 +174,16 @@ fn what_is_read_and_written_is_counted() {
 
 #[test]
 fn a_stored_head_is_used_even_in_a_tied_model() {
-    let plan = planned("stored-head", r#"op: scale, pattern: lm_head.weight, factor: 2"#);
+    let plan = planned("stored-head", r"op: scale, pattern: lm_head.weight, factor: 2");
     assert_eq!((codes(&plan), plan.untied()), (vec![], &[][..]));
 }
 
 #[test]
 fn two_spellings_of_a_donor_are_one_donor() {
-    let operations = r#"
+    let operations = r"
         op: add, pattern: model.norm.weight, source: ../models/a.safetensors
         op: add, pattern: lm_head.weight, source: ../models/../models/a.safetensors
-    "#;
+    ";
     let plan = planned("f16-sharded", operations);
     assert_eq!(plan.donors().len(), 1);
     assert_eq!(plan.donors()[0].written, "../models/a.safetensors");

@@ -17,8 +17,10 @@ use crate::sparse::{self, fixtures};
 /// A surgery file of these operations (flow mappings, one a line), read as if it stood beside the conformance cases,
 /// so that donors are `../models/…`.
 fn file(operations: &str) -> SurgeryFile {
-    let lines: String = operations.trim().lines().map(|line| format!("  - {{{}}}\n", line.trim())).collect();
-    let text = format!("version: 1\noperations:\n{lines}");
+    let mut text = String::from("version: 1\noperations:\n");
+    for line in operations.trim().lines() {
+        text.extend(["  - {", line.trim(), "}\n"]);
+    }
     SurgeryFile::parse(&fixtures("conformance/surgery/noop/surgery.yaml"), text.as_bytes())
 }
 

@@ -21,7 +21,7 @@ fn a_query_pruned_alone_is_warned_of_unless_another_operation_takes_the_output()
 fn a_bias_that_stays_is_remarked() {
     let prune = r#"op: prune, granularity: attention_head, pattern: "*.0.self_attn.{q,o}_proj.weight", head_ids: [1]"#;
     assert_eq!(codes(&planned("f16-sharded", prune)), [Code::BiasLeft]);
-    let replace = r#"op: replace, pattern: model.layers.0.self_attn.q_proj.weight, source: ../models/a.safetensors, source_key: model.layers.1.self_attn.q_proj.weight"#;
+    let replace = r"op: replace, pattern: model.layers.0.self_attn.q_proj.weight, source: ../models/a.safetensors, source_key: model.layers.1.self_attn.q_proj.weight";
     let plan = planned("f16-sharded", replace);
     assert_eq!(codes(&plan), [Code::BiasLeft, Code::UnreachedDonor]);
     let bias = replace.replace("weight", "bias");
@@ -239,7 +239,10 @@ fn a_broken_tie_lists_the_head_and_a_kept_one_shares_it() {
     let both = r#"op: scale, pattern: "{lm_head,model.embed_tokens}.weight", factor: 2"#;
     let plan = planned("f32-tied", both);
     assert!(plan.untied().is_empty());
-    assert_eq!(plan.programs()[0].shared_with.as_ref().map(|key| key.as_str()), Some("lm_head.weight"));
+    assert_eq!(
+        plan.programs()[0].shared_with.as_ref().map(mlxcel::checkpoint::Key::as_str),
+        Some("lm_head.weight")
+    );
     let one_dropped = format!("{both}\nop: scale, pattern: lm_head.weight, factor: 1");
     assert!(planned("f32-tied", &one_dropped).untied().is_empty(), "a factor of 1 does not break a tie");
     assert!(
