@@ -44,7 +44,6 @@ impl<'m> Generation<'m> {
         let mut cache = model.cache();
         let logits = run::prefill(model, &mut cache, &request.prompt, run::chunk(), each)?;
         let Some(logits) = logits else { return Ok(None) };
-        logits.argmax()?.start()?;
         let times = Times { prefill: begin.elapsed(), ..Times::default() };
         Ok(Some(Self { model, cache, sequence: Sequence::new(request), logits: Some(logits), times }))
     }

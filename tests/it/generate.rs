@@ -363,15 +363,16 @@ fn a_directory_that_is_no_model_is_refused() {
 
 #[test]
 fn spoiled_models_are_refused_with_the_file_named() {
+    type Case<'c> = (&'c dyn Fn(&Path), &'c [&'c str]);
     let write =
         |name: &'static str, text: &'static str| move |dir: &Path| fs::write(dir.join(name), text).unwrap();
-    let cases: [(&dyn Fn(&Path), &[&str]); 10] = [
+    let cases: [Case<'_>; 10] = [
         (&|dir| fs::remove_file(dir.join("config.json")).unwrap(), &["config.json"]),
         (&write("config.json", "{\"model_type\": \"lla"), &["config.json"]),
         (&write("config.json", ""), &["config.json"]),
         (
             &|dir| {
-                edit(&dir.join("config.json"), |json| drop(json.insert("model_type".into(), "lama".into())))
+                edit(&dir.join("config.json"), |json| drop(json.insert("model_type".into(), "lama".into())));
             },
             &["`lama`"],
         ),
@@ -383,7 +384,7 @@ fn spoiled_models_are_refused_with_the_file_named() {
                     .open(dir.join("model.safetensors"))
                     .unwrap()
                     .set_len(300_000)
-                    .unwrap()
+                    .unwrap();
             },
             &["model.safetensors", "short"],
         ),

@@ -60,7 +60,7 @@ fn a_text_has_a_log_probability_for_every_token_but_the_first() {
     let logprobs = numbers(&object["logprobs"]);
     assert!(object["logprobs"][0].is_null() && logprobs.len() == count - 1, "{object}");
     assert!(logprobs.iter().all(|logprob| *logprob < 0.0));
-    let mean = logprobs.iter().sum::<f64>() / (count - 1) as f64;
+    let mean = logprobs.iter().sum::<f64>() / f64::from(u32::try_from(count - 1).unwrap());
     assert!((object["perplexity"].as_f64().unwrap() - (-mean).exp()).abs() < 1e-9);
     assert_eq!(object["surgery"], Value::Null);
     assert!(run.stderr.contains("scored"), "{}", run.stderr);
@@ -71,7 +71,7 @@ fn the_logits_file_holds_what_the_log_probabilities_come_from() {
     let desk = Desk::new(TALE);
     let out = desk.path("logits.safetensors");
     let object = score(&["--text", &desk.path("text"), "--json", "--logits", &out]).json();
-    let tokens = numbers(&object["tokens"]);
+    let tokens: Vec<usize> = serde_json::from_value(object["tokens"].clone()).unwrap();
     let bytes = fs::read(&out).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
     assert_eq!(file.names(), ["logits"]);
@@ -85,7 +85,7 @@ fn the_logits_file_holds_what_the_log_probabilities_come_from() {
     for (position, logprob) in numbers(&object["logprobs"]).into_iter().enumerate() {
         let row = &values[position * 512..][..512];
         let sum: f64 = row.iter().map(|logit| logit.exp()).sum();
-        let expected = row[tokens[position + 1] as usize] - sum.ln();
+        let expected = row[tokens[position + 1]] - sum.ln();
         assert!((logprob - expected).abs() < 1e-9, "position {position}: {logprob}, {expected}");
     }
     // Nothing else is left in the folder.

@@ -2,33 +2,33 @@
 //!
 //! `cargo xtask test --real` fetches the model and runs these.
 
-#[path = "../it/program.rs"]
-mod program;
-
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use program::{Run, command, ended};
 use serde_json::Value;
 use tempfile::TempDir;
 
 const MODEL: &str = "models/smollm2-135m-instruct-4bit";
 const QUESTION: &str = "What is the capital of France?";
 
+/// Runs the program and gives what it writes to standard output.
 #[track_caller]
-fn mlxcel(arguments: &[&str]) -> Run {
+fn mlxcel(arguments: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     assert!(root.join(MODEL).is_dir(), "the model is not there: `cargo xtask smollm2` fetches it");
-    let run = ended(command(root).args(arguments).output().expect("the program can be run"));
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    run
+    let mut program = Command::new(env!("CARGO_BIN_EXE_mlxcel"));
+    program.current_dir(root).env_remove("MLXCEL_SURGERY").args(arguments);
+    let output = program.output().expect("the program can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("mlxcel prints UTF-8")
 }
 
 /// The answer to a question, greedily.
 #[track_caller]
 fn answer(more: &[&str]) -> String {
     let common = ["generate", "--model", MODEL, "--prompt", QUESTION, "--max-tokens", "20", "--temp", "0"];
-    mlxcel(&[&common[..], more].concat()).stdout
+    mlxcel(&[&common[..], more].concat())
 }
 
 fn surgery(dir: &TempDir, operations: &str) -> String {
@@ -72,7 +72,8 @@ fn weaker_attention_changes_the_answer() {
 fn scaling_a_packed_model_touches_no_codes() {
     let dir = tempfile::tempdir().unwrap();
     let file = surgery(&dir, WEAKER_ATTENTION);
-    let plan = mlxcel(&["surgery", "plan", &file, "--model", MODEL, "--format", "json"]).json();
+    let plan = mlxcel(&["surgery", "plan", &file, "--model", MODEL, "--format", "json"]);
+    let plan: Value = serde_json::from_str(&plan).unwrap();
     let edits = plan["operations"][0]["edits"].as_array().unwrap();
     // 30 layers, scales and biases each.
     assert_eq!(edits.len(), 60);
@@ -97,7 +98,7 @@ fn a_scaled_answer_says_what_was_done() {
 fn a_seed_gives_the_same_answer_again() {
     let sampled = || {
         let common = ["generate", "--model", MODEL, "--prompt", QUESTION, "--max-tokens", "20"];
-        mlxcel(&[&common[..], &["--temp", "0.9", "--top-p", "0.95", "--seed", "1"]].concat()).stdout
+        mlxcel(&[&common[..], &["--temp", "0.9", "--top-p", "0.95", "--seed", "1"]].concat())
     };
     assert_eq!(sampled(), sampled());
 }
