@@ -14,7 +14,7 @@ fn open(tokenizer: &str) -> Result<Arc<Tokenizer>, Error> {
     Tokenizer::open(dir.path()).map(Arc::new)
 }
 
-/// Words with a mark for the space, and fallback bytes, as SentencePiece models are converted.
+/// Words with a mark for the space, and fallback bytes, as `SentencePiece` models are converted.
 fn marked() -> Arc<Tokenizer> {
     let mut vocab: Map<String, Value> = Map::new();
     for (id, token) in ["<s>", "▁the", "▁cat", "s"].into_iter().enumerate() {
