@@ -176,12 +176,12 @@ mod tests {
         let turn = |a: f32, b: f32, angle: f32| {
             (a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin())
         };
-        let ((a, c), (b, d)) = (turn(1.0, 3.0, 6.0), turn(2.0, 4.0, 6.0 / 100.0));
+        let (outer, inner) = (turn(1.0, 3.0, 6.0), turn(2.0, 4.0, 6.0 / 100.0));
         for device in [Device::Cpu, Device::Gpu] {
             let spec = RopeSpec { theta: 10_000.0, scaling: Scaling::Default };
             let rope = Rope { device, ..Rope::new(&spec, 4).unwrap() };
             let found = rope.turn(5, 2).unwrap().apply(&x).unwrap().to_f32().unwrap();
-            for (found, wanted) in found[4..].iter().zip([a, b, c, d]) {
+            for (found, wanted) in found[4..].iter().zip([outer.0, inner.0, outer.1, inner.1]) {
                 assert!((found - wanted).abs() < 1e-5, "{device:?}: {found}, not {wanted}");
             }
         }
