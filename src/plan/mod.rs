@@ -21,6 +21,7 @@ mod replace;
 mod say;
 mod scale;
 mod scope;
+mod summary;
 mod subject;
 mod tie;
 
@@ -34,8 +35,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::checkpoint::{Checkpoint, Dtype, Key, Shard, TensorInfo};
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::checkpoint::{Checkpoint, Key, Shard, TensorInfo};
+use crate::diagnostic::{Diagnostic, Severity};
 pub use crate::surgery::Method;
 use crate::surgery::{Kind, Operation, SurgeryFile};
 use donor::Donors;
@@ -194,7 +195,7 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
     diagnostics.extend(donors.unreached(drafts.iter().flat_map(|draft| &draft.reached)));
     let steps: Vec<Step> = file.operations.iter().zip(&scopes).zip(drafts).map(Step::new).collect();
     let program::Regrouped { mut programs, overwritten } = program::regroup(&steps, &base.weights.index);
-    diagnostics.extend(overwritten_advice(file, &overwritten, &steps));
+    diagnostics.extend(program::overwritten_advice(file, &overwritten, &steps));
     let untied = tie::settle(file, &base, &steps, &mut programs, &mut diagnostics);
     sort(&mut diagnostics);
     let donors = donors.list;
@@ -247,37 +248,6 @@ fn sort(diagnostics: &mut [Diagnostic]) {
     diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span.start));
 }
 
-/// One advice for each operation of which later ones overwrite something.
-fn overwritten_advice(
-    file: &SurgeryFile,
-    overwritten: &[(usize, usize, usize)],
-    steps: &[Step],
-) -> Vec<Diagnostic> {
-    let mut advice = Vec::new();
-    for (i, operation) in file.operations.iter().enumerate() {
-        let mine: Vec<_> = overwritten.iter().filter(|(step, ..)| *step == i).collect();
-        if mine.is_empty() {
-            continue;
-        }
-        let by: std::collections::BTreeSet<usize> = mine.iter().map(|(_, by, _)| *by).collect();
-        let all = steps.get(i).map_or(0, |step| step.edits.len());
-        let how_many = if mine.len() == all {
-            "everything this operation does is".to_owned()
-        } else {
-            format!("{} of {} edits of this operation are", mine.len(), all)
-        };
-        let message = format!("{how_many} overwritten later and not done at all");
-        let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
-            .help("put the operation after the one that overwrites, or remove it");
-        diagnostic = operation.op.mark(diagnostic, "");
-        for operation in by.into_iter().filter_map(|by| file.operations.get(by)) {
-            diagnostic = operation.op.mark(diagnostic, "overwrites it");
-        }
-        advice.push(diagnostic);
-    }
-    advice
-}
-
 impl Step {
     fn new(((operation, scope), draft): ((&Operation, &Scope), Draft)) -> Self {
         let matched = scope.matched.len();
@@ -294,31 +264,6 @@ impl Step {
             skipped,
             edits: draft.edits,
         }
-    }
-}
-
-impl Summary {
-    fn new(operations: usize, programs: &[Program], donors: &[Donor]) -> Self {
-        let info = |tensor: &TensorRef| donors.get(tensor.donor)?.weights.index.get(tensor.key.as_str());
-        let dtype = |tensor: &TensorRef| info(tensor).map_or(Dtype::F32, |info| info.dtype);
-        let mut summary = Self { operations, tensors_edited: programs.len(), ..Self::default() };
-        for program in programs {
-            let result = program.result_bytes();
-            summary.result_bytes += result;
-            summary.base_bytes += if cost::reads_base(program) { result } else { 0 };
-            for (_, action) in cost::live(program) {
-                // Spherical weights need a pass of their own before the blend.
-                let passes = match action {
-                    Action::Blend { ratio, method: Method::Slerp, .. } if *ratio > 0.0 && *ratio < 1.0 => 2,
-                    _ => 1,
-                };
-                let bytes = |tensor| info(tensor).map_or(0, TensorInfo::byte_length);
-                summary.donor_bytes += passes * cost::reads(action).map(bytes).sum::<u64>();
-            }
-            let peak = cost::peak_extra_bytes(program, dtype);
-            summary.peak_extra_bytes = summary.peak_extra_bytes.max(peak);
-        }
-        summary
     }
 }
 

@@ -1,7 +1,11 @@
 //! [`Program`]: the ordered actions on one tensor.
 
+use std::collections::BTreeSet;
+
 use super::{Action, Step, number};
 use crate::checkpoint::{Dtype, Key, TensorIndex};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::SurgeryFile;
 
 /// Everything that happens to one tensor, applied in working precision and rounded once.
 ///
@@ -83,4 +87,35 @@ fn has_effect(dtype: Dtype, action: &Action) -> bool {
 /// Whether nothing of earlier actions remains. A whole zero is kept with what stands before it: it is cheap.
 fn overwrites(action: &Action) -> bool {
     matches!(action, Action::Replace { .. } | Action::Blend { .. })
+}
+
+/// One advice for each operation of which later ones overwrite something.
+pub(super) fn overwritten_advice(
+    file: &SurgeryFile,
+    overwritten: &[(usize, usize, usize)],
+    steps: &[Step],
+) -> Vec<Diagnostic> {
+    let mut advice = Vec::new();
+    for (i, operation) in file.operations.iter().enumerate() {
+        let mine: Vec<_> = overwritten.iter().filter(|(step, ..)| *step == i).collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let by: BTreeSet<usize> = mine.iter().map(|(_, by, _)| *by).collect();
+        let all = steps.get(i).map_or(0, |step| step.edits.len());
+        let how_many = if mine.len() == all {
+            "everything this operation does is".to_owned()
+        } else {
+            format!("{} of {} edits of this operation are", mine.len(), all)
+        };
+        let message = format!("{how_many} overwritten later and not done at all");
+        let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
+            .help("put the operation after the one that overwrites, or remove it");
+        diagnostic = operation.op.mark(diagnostic, "");
+        for operation in by.into_iter().filter_map(|by| file.operations.get(by)) {
+            diagnostic = operation.op.mark(diagnostic, "overwrites it");
+        }
+        advice.push(diagnostic);
+    }
+    advice
 }

@@ -1,0 +1,30 @@
+//! [`Summary`]: what a plan costs.
+
+use super::{Action, Donor, Method, Program, Summary, TensorRef, cost};
+use crate::checkpoint::{Dtype, TensorInfo};
+
+impl Summary {
+    /// Counts what executing the programs reads and writes.
+    pub(super) fn new(operations: usize, programs: &[Program], donors: &[Donor]) -> Self {
+        let info = |tensor: &TensorRef| donors.get(tensor.donor)?.weights.index.get(tensor.key.as_str());
+        let dtype = |tensor: &TensorRef| info(tensor).map_or(Dtype::F32, |info| info.dtype);
+        let mut summary = Self { operations, tensors_edited: programs.len(), ..Self::default() };
+        for program in programs {
+            let result = program.result_bytes();
+            summary.result_bytes += result;
+            summary.base_bytes += if cost::reads_base(program) { result } else { 0 };
+            for (_, action) in cost::live(program) {
+                // Spherical weights need a pass of their own before the blend.
+                let passes = match action {
+                    Action::Blend { ratio, method: Method::Slerp, .. } if *ratio > 0.0 && *ratio < 1.0 => 2,
+                    _ => 1,
+                };
+                let bytes = |tensor| info(tensor).map_or(0, TensorInfo::byte_length);
+                summary.donor_bytes += passes * cost::reads(action).map(bytes).sum::<u64>();
+            }
+            let peak = cost::peak_extra_bytes(program, dtype);
+            summary.peak_extra_bytes = summary.peak_extra_bytes.max(peak);
+        }
+        summary
+    }
+}
