@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_stop_string_across_tokens_ends_it() {
-        let says = tokenizer().encode("she found a lamp", false).unwrap();
+        let says = tokenizer().encode("she found a lamp in the forest", false).unwrap();
         let stop = vec!["d a l".to_owned()];
         let (text, answer, finish) = run(Request { stop, ..request(true) }, &says);
         assert_eq!((text.as_str(), finish), ("she foun", Some(FinishReason::Stop)));
