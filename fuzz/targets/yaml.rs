@@ -26,11 +26,11 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let narrow = Look { width: 20, colour: false, unicode: false };
     for look in [Look::PLAIN, narrow] {
-        render(&file.diagnostics, Some(&file.source), look);
+        let _ = render(&file.diagnostics, Some(&file.source), look);
     }
     assert_eq!(json(&file.diagnostics, Some(&file.source)).len(), file.diagnostics.len());
     assert_eq!(github(&file.diagnostics, Some(&file.source)).lines().count(), file.diagnostics.len());
-    sarif(&[(&file.diagnostics, Some(&file.source))]);
+    let _ = sarif(&[(&file.diagnostics, Some(&file.source))]);
     let set = PatternSet::new(file.operations.iter().map(|operation| &operation.pattern.value));
     for key in KEYS {
         let matched = set.matches(key);
