@@ -1,4 +1,4 @@
-//! What computes: one file a family, named as its `model_type`, built strictly from a [`WeightMap`].
+//! What computes: one file a family, named as its `model_type`, built strictly from a `WeightMap`.
 //!
 //! Inside, every family file stands in the same order: what it reads of `config.json`, its blocks, the model. What is
 //! common to them is in `nn`; what is done with a model (prompts in pieces, single steps, scores) is in [`run`].

@@ -69,7 +69,7 @@ impl Cache {
 }
 
 impl LayerCache {
-    /// Positions seen before the next [`extend`](Self::extend).
+    /// Positions seen before the next `extend`.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
