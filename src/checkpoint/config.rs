@@ -17,7 +17,8 @@ const TEXT_CONFIGS: [&[&str]; 4] =
 
 /// `config.json`, with the values that planning needs lifted out of the places families keep them in.
 ///
-/// A value that is null, or zero where it counts something, is missing.
+/// A value that is null is missing, and then the model type's default holds. One that is no positive whole number where
+/// it counts something is neither: nothing is planned by it, and the model is refused.
 #[derive(Debug, Clone, Default)]
 pub struct ModelConfig {
     /// The whole object.
@@ -78,12 +79,12 @@ impl ModelConfig {
         config.model_type =
             config.json.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let defaults = Defaults::of(config.text_model_type());
-        config.heads = config.number("num_attention_heads").or(defaults.heads);
+        config.heads = config.count("num_attention_heads", defaults.heads);
         // Before grouped-query attention every head had its own keys and values.
-        config.kv_heads = config.number("num_key_value_heads").or(defaults.kv_heads).or(config.heads);
-        config.head_dim = config.number("head_dim").or(defaults.head_dim);
-        config.hidden_size = config.number("hidden_size").or(defaults.hidden_size);
-        config.intermediate_size = config.number("intermediate_size").or(defaults.intermediate_size);
+        config.kv_heads = config.count("num_key_value_heads", defaults.kv_heads.or(config.heads));
+        config.head_dim = config.count("head_dim", defaults.head_dim);
+        config.hidden_size = config.count("hidden_size", defaults.hidden_size);
+        config.intermediate_size = config.count("intermediate_size", defaults.intermediate_size);
         config.tied_embeddings = config.value("tie_word_embeddings").and_then(Value::as_bool);
         config.is_vision_language = present(&config.json, "vision_config").is_some();
         config.quantization = ["quantization", "quantization_config"]
@@ -112,6 +113,10 @@ impl ModelConfig {
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.value(name).and_then(Value::as_u64).filter(|&number| number > 0)
+    }
+
+    fn count(&self, name: &str, default: Option<u64>) -> Option<u64> {
+        if self.value(name).is_some() { self.number(name) } else { default }
     }
 }
 

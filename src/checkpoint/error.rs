@@ -126,7 +126,7 @@ impl fmt::Display for Quoted<'_> {
 
 fn escape(f: &mut fmt::Formatter<'_>, text: impl Iterator<Item = char>) -> fmt::Result {
     for c in text {
-        if c.is_control() {
+        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
             write!(f, "{}", c.escape_default())?;
         } else {
             f.write_char(c)?;

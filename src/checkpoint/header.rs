@@ -26,6 +26,7 @@ impl Header {
     /// The first refusal: a lowercase fragment with the tensor and the numbers.
     pub fn parse(text: &str, data_start: u64, file_len: u64) -> Result<Self, String> {
         let (mut tensors, metadata) = descend(text)?;
+        tensors.iter().try_for_each(|tensor| printable(tensor.key.as_str()))?;
         distinct(&tensors)?;
         if !tensors.is_sorted_by_key(by_offset) {
             tensors.sort_by_key(by_offset);
@@ -33,6 +34,20 @@ impl Header {
         tensors.shrink_to_fit();
         let trailing = place(&mut tensors, data_start, file_len)?;
         Ok(Self { tensors, metadata, trailing })
+    }
+}
+
+/// Refuses names that could play tricks on a terminal, or cost more to match than any real name: they are shown, folded
+/// and matched everywhere.
+fn printable(name: &str) -> Result<(), String> {
+    const LONGEST: usize = 4096;
+    let plays = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if name.len() > LONGEST {
+        return Err(format!("the name {} has {} bytes, more than {LONGEST}", Quoted(name), name.len()));
+    }
+    match name.chars().find(|&c| plays(c)) {
+        Some(c) => Err(format!("the name {} has a control character, {}", Quoted(name), c.escape_unicode())),
+        None => Ok(()),
     }
 }
 

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use miette::{IntoDiagnostic, WrapErr, miette};
+use miette::miette;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::session::{self, Ended, Session, rate, seconds};
 use super::{Outcome, interrupt, output};
 use crate::cli::ScoreArgs;
-use crate::generate::{Error, Limits, Score, Tokenizer, score};
+use crate::generate::{Error, Limits, Score, Tokenizer, read_text, score};
 
 pub(super) fn run(args: &ScoreArgs) -> Outcome {
     session::outcome(work(args))
@@ -21,6 +21,11 @@ pub(super) fn run(args: &ScoreArgs) -> Outcome {
 
 fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
     interrupt::listen()?;
+    if let Some(path) = args.logits.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
+        let reason = "exists already, and nothing is written over".to_owned();
+        let help = Some("remove it, or name another file".to_owned());
+        return Err(Error::File { path: path.to_owned(), reason, help }.into());
+    }
     let session = Session::open(&args.model)?;
     let tokens = tokens(args)?;
     Limits::of_config(&session.plan.base().config.json).check(&tokens)?;
@@ -69,13 +74,7 @@ fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Ended> {
     }
     let Some(path) = &args.text else { return Err(miette!("there is no text to score").into()) };
     let tokenizer = Tokenizer::open(&args.model.model)?;
-    let text = if session::is_standard_input(path) {
-        session::standard_input()?
-    } else {
-        std::fs::read_to_string(path)
-            .into_diagnostic()
-            .wrap_err_with(|| format!("`{}` cannot be read", path.display()))?
-    };
+    let text = if session::is_standard_input(path) { session::standard_input()? } else { read_text(path)? };
     if text.is_empty() {
         return Err(miette!("the text to score is empty").into());
     }
@@ -138,7 +137,7 @@ impl<'p> LogitsFile<'p> {
             // A temporary file is its owner's alone; a result is like any other file.
             let _ = file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644));
         }
-        file.persist(path).map_err(|error| cannot_write(path, &error.error))?;
+        file.persist_noclobber(path).map_err(|error| cannot_write(path, &error.error))?;
         Ok(())
     }
 }

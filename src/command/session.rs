@@ -19,6 +19,7 @@ use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
 use crate::weights::{Precision, Progress};
 use crate::{generate, mlx};
+use generate::LONGEST_TEXT;
 
 /// Why a command ends before its end.
 pub(super) enum Ended {
@@ -154,8 +155,13 @@ pub(super) fn is_standard_input(name: &Path) -> bool {
 
 /// All of standard input, without the line break at its end.
 pub(super) fn standard_input() -> Result<String, Ended> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).into_diagnostic().wrap_err("standard input cannot be read")?;
+    let mut bytes = Vec::new();
+    let input = std::io::stdin().take(LONGEST_TEXT + 1);
+    { input }.read_to_end(&mut bytes).into_diagnostic().wrap_err("standard input cannot be read")?;
+    if bytes.len() as u64 > LONGEST_TEXT {
+        return Err(miette!("standard input is longer than {} MiB", LONGEST_TEXT >> 20).into());
+    }
+    let mut text = String::from_utf8(bytes).into_diagnostic().wrap_err("standard input is not UTF-8 text")?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::checkpoint::open_regular;
+
 /// Why a text cannot be generated. Every message is a lowercase fragment with names in backticks.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -69,21 +71,33 @@ impl Error {
     }
 }
 
-/// Reads a file of at most `limit` bytes; `None` when there is none.
-pub(super) fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Error> {
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if path.is_symlink() {
-                return Err(Error::file(path, "is a link to a file that does not exist"));
-            }
-            return Ok(None);
-        }
-        Err(error) => return Err(Error::file(path, error.to_string())),
+/// Reads a text that somebody gave to be read by a model.
+///
+/// # Errors
+/// When it is no regular file, longer than [`LONGEST_TEXT`], or no UTF-8.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    let Some(bytes) = read_bounded(path, LONGEST_TEXT)? else {
+        return Err(Error::file(path, "does not exist"));
     };
-    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(Error::file(path, "is a directory, not a file"));
+    String::from_utf8(bytes).map_err(|_| Error::file(path, "is not UTF-8 text"))
+}
+
+/// The longest prompt or text in bytes, many times what any model's context holds.
+pub const LONGEST_TEXT: u64 = 16 << 20;
+
+/// Reads a regular file of at most `limit` bytes; `None` when there is none.
+pub(super) fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Error> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Ok(meta) if meta.is_symlink() && !path.exists() => {
+            return Err(Error::file(path, "is a link to a file that does not exist"));
+        }
+        _ => {}
     }
+    let (file, _) = open_regular(path).map_err(|error| {
+        let says_what_it_is = error.reason.starts_with("a ") || error.reason.starts_with("not ");
+        Error::file(path, if says_what_it_is { format!("is {}", error.reason) } else { error.reason })
+    })?;
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| Error::file(path, error.to_string()))?;
     if bytes.len() as u64 > limit {

@@ -21,7 +21,7 @@ mod template;
 mod tokenizer;
 
 pub use config::{Defaults, MAX_TOKENS};
-pub use error::Error;
+pub use error::{Error, LONGEST_TEXT, read_text};
 pub use generation::Generation;
 pub use limits::Limits;
 pub use sampler::{Sampler, Sampling};

@@ -41,9 +41,15 @@ impl Tokenizer {
             return Err(Error::file(&path, not_json(&bytes, &error)));
         }
         let wrong = |error| Error::file(&path, format!("is not a tokenizer: {error}"));
-        let mut inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(wrong)?;
-        // Some files keep the settings of their last training run; a prompt must arrive whole.
-        inner.with_padding(None).with_truncation(None).map_err(wrong)?;
+        let read = || {
+            let mut inner = tokenizers::Tokenizer::from_bytes(bytes)?;
+            // Some files keep the settings of their last training run; a prompt must arrive whole.
+            inner.with_padding(None).with_truncation(None)?;
+            // Some contradictions show only when there is something to encode.
+            inner.encode_fast("a b", false)?;
+            Ok(inner)
+        };
+        let inner = guarded(read).map_err(wrong)?;
         let config = read_json(&dir.join("tokenizer_config.json"), CONFIG_LIMIT)?.unwrap_or_default();
         let special = inner.get_added_tokens_decoder().into_iter();
         let special = special.filter(|(_, token)| token.special).map(|(id, _)| id).collect();
@@ -61,7 +67,7 @@ impl Tokenizer {
     /// # Errors
     /// What the tokenizer says.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, Error> {
-        match self.inner.encode_fast(text, special) {
+        match guarded(|| self.inner.encode_fast(text, special)) {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
             Err(error) => Err(Error::file(&self.path, format!("cannot encode the text: {error}"))),
         }
@@ -98,6 +104,16 @@ impl Tokenizer {
     pub fn eos(&self) -> Option<u32> {
         self.id(self.named("eos_token")?)
     }
+}
+
+/// Runs what reads and follows a stranger's `tokenizer.json`. The library trusts such a file, and panics over some of
+/// those that contradict themselves; that is an answer like any other, and not the end of the process.
+fn guarded<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> tokenizers::Result<T> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    std::panic::set_hook(hook);
+    result.unwrap_or_else(|_| Err("its parts contradict each other".into()))
 }
 
 /// What a text that is generated stands after.

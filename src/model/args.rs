@@ -74,6 +74,9 @@ impl<'c> Args<'c> {
                 _ => Err(wrong(name, &n.into(), "a positive integer")),
             },
         };
+        for name in ["num_attention_heads", "num_key_value_heads", "head_dim"] {
+            self.size(name)?;
+        }
         let heads = lifted(self.config.heads, "num_attention_heads")?;
         let heads = heads.ok_or_else(|| missing("num_attention_heads"))?;
         let kv_heads = lifted(self.config.kv_heads, "num_key_value_heads")?.unwrap_or(heads);

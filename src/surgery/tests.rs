@@ -513,3 +513,16 @@ proptest! {
         prop_assert!(text.lines().all(|line| line == line.trim_end()));
     }
 }
+
+#[test]
+fn a_list_of_exclusions_has_an_end() {
+    let list = |n: usize| vec!["'*.bias'"; n].join(", ");
+    assert_eq!(
+        accepted(&format!("op: scale, pattern: a, factor: 2, exclude: [{}]", list(1000))).exclude.len(),
+        1000
+    );
+    check_operation(
+        &format!("op: scale, pattern: a, factor: 2, exclude: [{}]", list(1001)),
+        &["bad_value: ["],
+    );
+}

@@ -139,7 +139,15 @@ fn inner(span: &Span, text: &str, file: &str) -> Option<usize> {
 }
 
 pub(super) fn patterns(node: &Node, report: &mut Report<'_>) -> Option<Vec<Spanned<Pattern>>> {
+    /// Every key is held against each of them; braces say more in one.
+    const MOST: usize = 1000;
     match &node.value {
+        Value::List(items) if items.len() > MOST => {
+            let message = format!("`exclude` lists {} patterns, more than {MOST}", items.len());
+            let help = "join them with braces, such as `{a,b,c}`, or with wildcards";
+            report.bad_value(node, message, "", help.to_owned());
+            None
+        }
         Value::List(items) => {
             let read: Vec<_> = items.iter().map(|item| pattern(Field::Exclude, item, report)).collect();
             read.into_iter().collect()

@@ -361,12 +361,26 @@ fn a_directory_that_is_no_model_is_refused() {
     check_refused(&dir.path().join("none"), &["-p", "x"], &["none"]);
 }
 
+fn fifo(path: &Path) {
+    let _ = fs::remove_file(path);
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Gives the tokenizer a normalizer that its library panics over.
+fn normalizer(json: &'static str) -> impl Fn(&Path) {
+    move |dir| {
+        edit(&dir.join("tokenizer.json"), |tokenizer| {
+            tokenizer.insert("normalizer".into(), serde_json::from_str(json).unwrap());
+        });
+    }
+}
+
 #[test]
 fn spoiled_models_are_refused_with_the_file_named() {
     type Case<'c> = (&'c dyn Fn(&Path), &'c [&'c str]);
     let write =
         |name: &'static str, text: &'static str| move |dir: &Path| fs::write(dir.join(name), text).unwrap();
-    let cases: [Case<'_>; 10] = [
+    let cases: [Case<'_>; 15] = [
         (&|dir| fs::remove_file(dir.join("config.json")).unwrap(), &["config.json"]),
         (&write("config.json", "{\"model_type\": \"lla"), &["config.json"]),
         (&write("config.json", ""), &["config.json"]),
@@ -392,6 +406,24 @@ fn spoiled_models_are_refused_with_the_file_named() {
         (&write("tokenizer.json", "{\"model\": 7"), &["tokenizer.json", "not valid JSON"]),
         (&write("tokenizer_config.json", "[]"), &["tokenizer_config.json"]),
         (&write("generation_config.json", "{\"top_p\": 7}"), &["generation_config.json", "top_p"]),
+        (&|dir| fifo(&dir.join("tokenizer.json")), &["tokenizer.json", "not a regular file"]),
+        (&|dir| fifo(&dir.join("chat_template.jinja")), &["chat_template.jinja", "not a regular file"]),
+        (
+            &normalizer(r#"{"type": "Precompiled", "precompiled_charsmap": ""}"#),
+            &["tokenizer.json", "contradict"],
+        ),
+        (
+            &normalizer(r#"{"type": "Replace", "pattern": {"String": ""}, "content": "x"}"#),
+            &["tokenizer.json", "contradict"],
+        ),
+        (
+            &|dir| {
+                edit(&dir.join("config.json"), |json| {
+                    drop(json.insert("num_attention_heads".into(), "4".into()));
+                });
+            },
+            &["`num_attention_heads`", "not a positive integer"],
+        ),
     ];
     for (spoil, words) in cases {
         let dir = copy();

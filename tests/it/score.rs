@@ -161,3 +161,40 @@ fn what_cannot_be_scored_or_written_is_refused() {
     );
     assert_eq!(score(&[]).code, 2);
 }
+
+#[test]
+fn logits_are_never_written_over_anything() {
+    let desk = Desk::new(TALE);
+    let logits = desk.path("logits.safetensors");
+    let (file, link) = (desk.path("text"), desk.path("link"));
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    for taken in [file.as_str(), link.as_str(), "/dev/null", BASE] {
+        let run = score(&["--tokens", "1,2", "--logits", taken]);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("exists already"), "{}", run.stderr);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), TALE);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(score(&["--tokens", "1,2", "--logits", &logits]).code, 0);
+    assert_eq!(score(&["--tokens", "1,2", "--logits", &logits]).code, 1);
+}
+
+#[test]
+fn a_text_that_is_no_file_or_endless_is_refused() {
+    for endless in ["/dev/zero", "fixtures"] {
+        let run = score(&["--text", endless]);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.contains(endless), "{}", run.stderr);
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let zeros = fs::File::open("/dev/zero").unwrap();
+    let run = ended(
+        command(root)
+            .args(["score", "--model", BASE, "--text", "-"])
+            .stdin(zeros)
+            .output()
+            .expect("the program can be run"),
+    );
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("longer than 16 MiB"), "{}", run.stderr);
+}

@@ -40,11 +40,15 @@ fn the_root_goes_before_the_text_config() {
 }
 
 #[test]
-fn null_and_zero_are_missing() {
+fn null_is_missing_and_zero_is_nothing_to_plan_by() {
     check(
-        r#"{"num_attention_heads":null,"head_dim":null,"num_key_value_heads":0,"text_config":{"num_attention_heads":4}}"#,
+        r#"{"num_attention_heads":null,"head_dim":null,"text_config":{"num_attention_heads":4}}"#,
         (4, 4, None),
     );
+    for wrong in ["0", "-1", "4.0", "\"4\"", "true", "[4]"] {
+        let config = parse(&format!(r#"{{"model_type":"llama","num_attention_heads":{wrong}}}"#));
+        assert_eq!((config.heads, config.kv_heads), (None, None), "{wrong}");
+    }
     assert!(!parse(r#"{"vision_config":null}"#).is_vision_language);
     assert!(parse(r#"{"vision_config":{}}"#).is_vision_language);
     assert_eq!(parse(r#"{"tie_word_embeddings":null}"#).tied_embeddings, None);

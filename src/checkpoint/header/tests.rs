@@ -83,8 +83,8 @@ fn metadata_must_be_strings() {
 
 #[test]
 fn names_with_escapes_are_read() {
-    let header = accepted(r#"{"caf\u00e9\n\"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, 1);
-    assert_eq!(header.tensors[0].key.as_str(), "café\n\"");
+    let header = accepted(r#"{"caf\u00e9 \"":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, 1);
+    assert_eq!(header.tensors[0].key.as_str(), "café \"");
 }
 
 #[test]
@@ -97,8 +97,18 @@ fn a_name_that_is_there_twice_is_refused_however_it_is_spelled() {
 #[test]
 fn messages_show_hostile_names_harmlessly() {
     let entry = r#"{"dtype":"U8","shape":[0],"data_offsets":[0,0]}"#;
-    let evil = format!(r#"{{"\u001b[2J":{entry},"\u001b[2J":{entry}}}"#);
-    refused(&evil, 0, r"two tensors are named `\u{1b}[2J`");
+    refused(
+        &format!(r#"{{"\u001b[2J":{entry}}}"#),
+        0,
+        r"the name `\u{1b}[2J` has a control character, \u{1b}",
+    );
+    refused(
+        &format!(r#"{{"a\u202eb":{entry}}}"#),
+        0,
+        "the name `a\\u{202e}b` has a control character, \\u{202e}",
+    );
+    let longest = format!(r#"{{"{}":{entry}}}"#, "x".repeat(4097));
+    assert!(parse(&longest, 0).unwrap_err().ends_with("has 4097 bytes, more than 4096"));
     let long = "x".repeat(1000);
     let reason = parse(&format!(r#"{{"{long}":{entry},"{long}":{entry}}}"#), 0).unwrap_err();
     assert!(reason.len() < 250, "{reason}");

@@ -61,7 +61,8 @@ fn copy_files(base: &Path, folder: &Path) -> Result<(), ExportError> {
     };
     for entry in fs::read_dir(base).map_err(unreadable(base))? {
         let from = entry.map_err(unreadable(base))?.path();
-        let (Some(name), Ok(kind)) = (from.file_name(), fs::metadata(&from)) else { continue };
+        let Some(name) = from.file_name() else { continue };
+        let kind = fs::metadata(&from).map_err(unreadable(&from))?;
         let name_text = name.to_string_lossy();
         let holds_weights =
             from.extension().is_some_and(|ending| WEIGHTS.iter().any(|known| ending == *known))

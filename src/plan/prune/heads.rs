@@ -147,12 +147,12 @@ impl Attention {
         let count =
             |n: Option<u64>| n.and_then(|n| i32::try_from(n).ok()).and_then(|n| usize::try_from(n).ok());
         let count = |n| count(n).filter(|&n| n > 0);
-        let Some(heads) = count(context.config().heads) else {
+        let config = context.config();
+        let (Some(heads), Some(kv_heads)) = (count(config.heads), count(config.kv_heads)) else {
             let reason = "`config.json` does not say how many attention heads there are";
             return Err(Obstacle::layout(reason, "give it `num_attention_heads`"));
         };
         let gate = if GATED.contains(&family) { 2 } else { 1 };
-        let kv_heads = count(context.config().kv_heads).unwrap_or(heads);
         // Rows of q for one feature of every head: what width is multiplied by.
         let slices = if fused { heads + 2 * kv_heads } else { heads * gate };
         let columns = columns(&o, (q.rows.is_multiple_of(slices)).then(|| q.rows / slices * heads))?;

@@ -4,6 +4,9 @@ use globset::{GlobSet, GlobSetBuilder};
 
 use super::Pattern;
 
+/// More patterns than these are not compiled together: the memory that their automaton may take grows with their number.
+const MOST_TOGETHER: usize = 64;
+
 /// Patterns compiled together.
 #[derive(Debug, Clone)]
 pub struct PatternSet {
@@ -17,6 +20,9 @@ impl PatternSet {
     #[must_use]
     pub fn new<'p>(patterns: impl IntoIterator<Item = &'p Pattern>) -> Self {
         let patterns: Vec<Pattern> = patterns.into_iter().cloned().collect();
+        if patterns.len() > MOST_TOGETHER {
+            return Self { set: None, patterns };
+        }
         let mut builder = GlobSetBuilder::new();
         for pattern in &patterns {
             builder.add(pattern.to_glob());

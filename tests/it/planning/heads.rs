@@ -3,6 +3,7 @@
 use mlxcel::Code;
 
 use super::{codes, planned, programs, refused};
+use crate::sparse::fixtures;
 
 #[test]
 fn the_width_of_a_head_is_the_modules_own() {
@@ -136,4 +137,28 @@ fn heads_and_channels_of_other_towers_are_left_alone() {
     let plan = planned("stacks", operation);
     assert_eq!(plan.programs().len(), 3);
     assert!(plan.steps()[0].skipped > 0);
+}
+
+#[test]
+fn a_head_count_of_the_wrong_type_is_not_the_default_of_the_model_type() {
+    for (name, value) in [
+        ("num_attention_heads", r#""4""#),
+        ("num_attention_heads", "4.0"),
+        ("num_attention_heads", "0"),
+        ("num_attention_heads", "-1"),
+        ("num_key_value_heads", "true"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let from = fixtures("models/tiny-tales/base");
+        let config = std::fs::read_to_string(from.join("config.json")).unwrap();
+        let mut config: serde_json::Value = serde_json::from_str(&config).unwrap();
+        config[name] = serde_json::from_str(value).unwrap();
+        std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+        std::fs::copy(from.join("model.safetensors"), dir.path().join("model.safetensors")).unwrap();
+        let text = "version: 1\noperations:\n  - {op: prune, granularity: attention_head, pattern: '*', head_ids: [1]}\n";
+        let file = mlxcel::SurgeryFile::parse(std::path::Path::new("surgery.yaml"), text.as_bytes());
+        let refusal = mlxcel::plan(&file, mlxcel::Checkpoint::open(dir.path()).unwrap());
+        let codes: Vec<Code> = refusal.unwrap_err().diagnostics.iter().map(|d| d.code).collect();
+        assert!(codes.contains(&Code::UnsupportedLayout), "{name} {value}: {codes:?}");
+    }
 }
