@@ -11,7 +11,10 @@ use super::ReadError;
 
 /// Opens a regular file. What it is, is asked before it is opened, because opening a device can have effects, and after,
 /// because it may be another by then; a FIFO that took its place is opened without waiting for a writer.
-pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
+///
+/// # Errors
+/// When there is none, it is something else than a regular file, or the system refuses.
+pub fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
     let refused = |error: std::io::Error| ReadError::io(path, &error);
     regular(path, &path.metadata().map_err(refused)?)?;
     let flags = OFlags::NONBLOCK.bits().cast_signed();

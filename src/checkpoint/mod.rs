@@ -37,7 +37,7 @@ pub use affine::{AffineFormat, AffineSet};
 pub use config::ModelConfig;
 pub use dtype::{byte_length, is_dense_float, mlx_can_load};
 pub use error::{ReadError, ReadErrorKind, ReadWarning};
-pub(crate) use file::open_regular;
+pub use file::open_regular;
 pub use header::Header;
 pub use index::{Origin, TensorIndex, TensorInfo};
 pub use key::Key;
