@@ -40,3 +40,15 @@ fn mlxcel() -> Result<Command> {
     command.current_dir(checkout());
     Ok(command)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_demo_shows_is_in_the_checkout() {
+        for path in [SURGERY, "fixtures/models/tiny-tales/base/config.json"] {
+            assert!(checkout().join(path).is_file(), "{path}");
+        }
+    }
+}
