@@ -382,11 +382,17 @@ impl Array {
     }
 
     /// Rotary position embedding of the first `dims` of the last axis, halves rotated against each other
-    /// (<https://arxiv.org/abs/2104.09864>); positions count along the axis before it, from `offset`.
+    /// (<https://arxiv.org/abs/2104.09864>); positions count along the axis before it, from `offsets`: one, or one for
+    /// each entry of the first axis.
     ///
     /// `periods` are the reciprocals of the angular frequencies, f32 `[dims / 2]`.
-    pub fn rope(&self, dims: i32, periods: &Self, offset: i32) -> Result<Self> {
-        lift(mlx_rs::fast::rope(&self.0, dims, false, None, 1.0, offset, &periods.0))
+    pub fn rope(&self, dims: i32, periods: &Self, offsets: &[i32]) -> Result<Self> {
+        if let &[offset] = offsets {
+            return lift(mlx_rs::fast::rope(&self.0, dims, false, None, 1.0, offset, &periods.0));
+        }
+        checked_len(offsets.len(), &[self.dim(0)])?;
+        let offsets = mlx_rs::Array::from_slice(offsets, &[self.dim(0)]);
+        lift(mlx_rs::fast::rope_dynamic(&self.0, dims, false, None, 1.0, offsets, &periods.0))
     }
 
     /// Attention: queries `[B, heads, T, d]`, keys and values `[B, kv_heads, S, d]`; heads share keys in groups.

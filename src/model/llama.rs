@@ -7,9 +7,7 @@ use super::args::{Args, refuse};
 use crate::checkpoint::ModelConfig;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::mlx::{self, Array};
-use crate::nn::{
-    Attention, AttentionShape, Cache, Embedding, LayerCache, Linear, RmsNorm, Rope, Turn, Window,
-};
+use crate::nn::{Attention, AttentionShape, Batch, Cache, Embedding, Linear, RmsNorm, Rope, Turn, Window};
 use crate::weights::{WeightMap, broken};
 
 /// What the family reads of `config.json`.
@@ -35,7 +33,7 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
     let embedding = Embedding::new(weights, "model.embed_tokens", args.vocabulary, hidden)?;
     let mut blocks = Vec::new();
     for (layer, window) in args.windows.iter().enumerate() {
-        blocks.push(Block::new(weights, &format!("model.layers.{layer}"), &args, *window)?);
+        blocks.push(Block::new(weights, layer, &args, *window)?);
     }
     let norm = RmsNorm::new(weights, "model.norm", hidden, args.eps)?;
     let head = Linear::new(weights, "lm_head", args.vocabulary, hidden, false)?;
@@ -124,21 +122,28 @@ struct Block {
 impl Block {
     fn new(
         weights: &mut WeightMap<'_>,
-        module: &str,
+        layer: usize,
         args: &LlamaArgs,
         window: Window,
     ) -> Result<Self, Diagnostic> {
+        let module = format!("model.layers.{layer}");
         let hidden = args.attention.hidden;
         Ok(Self {
             attention_norm: RmsNorm::new(weights, &format!("{module}.input_layernorm"), hidden, args.eps)?,
-            attention: Attention::new(weights, &format!("{module}.self_attn"), args.attention, window)?,
+            attention: Attention::new(
+                weights,
+                &format!("{module}.self_attn"),
+                args.attention,
+                layer,
+                window,
+            )?,
             mlp_norm: RmsNorm::new(weights, &format!("{module}.post_attention_layernorm"), hidden, args.eps)?,
             mlp: Mlp::new(weights, &format!("{module}.mlp"), args)?,
         })
     }
 
-    fn forward(&self, x: &Array, turn: &Turn<'_>, cache: &mut LayerCache) -> mlx::Result<Array> {
-        let x = x.add(&self.attention.forward(&self.attention_norm.forward(x)?, turn, cache)?)?;
+    fn forward(&self, x: &Array, turn: &Turn<'_>, batch: &mut Batch<'_>) -> mlx::Result<Array> {
+        let x = x.add(&self.attention.forward(&self.attention_norm.forward(x)?, turn, batch)?)?;
         x.add(&self.mlp.forward(&self.mlp_norm.forward(&x)?)?)
     }
 }
@@ -168,11 +173,11 @@ impl Model for Llama {
         Cache::new(self.blocks.len())
     }
 
-    fn hidden(&self, tokens: &Array, cache: &mut Cache) -> mlx::Result<Array> {
-        let turn = self.rope.turn(cache.len(), usize::try_from(tokens.dim(1)).unwrap_or(0))?;
+    fn hidden(&self, tokens: &Array, batch: &mut Batch<'_>) -> mlx::Result<Array> {
+        let turn = self.rope.turn(batch)?;
         let mut x = self.embedding.forward(tokens)?;
-        for (block, layer) in self.blocks.iter().zip(cache.layers_mut()) {
-            x = block.forward(&x, &turn, layer)?;
+        for block in &self.blocks {
+            x = block.forward(&x, &turn, batch)?;
         }
         Ok(x)
     }

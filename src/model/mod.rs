@@ -13,7 +13,7 @@ pub use registry::build;
 pub use run::{Logits, Tokens};
 
 use crate::mlx::{Array, Result};
-use crate::nn::Cache;
+use crate::nn::{Batch, Cache};
 
 /// A causal language model.
 pub trait Model: Send + std::fmt::Debug {
@@ -26,12 +26,12 @@ pub trait Model: Send + std::fmt::Debug {
     /// A cache for a new sequence.
     fn cache(&self) -> Cache;
 
-    /// Hidden states before the final norm: tokens u32 `[B, T]` at the positions after those in the cache →
-    /// `[B, T, hidden]`.
+    /// Hidden states before the final norm: tokens u32 `[B, T]`, each row at the positions after those in its own
+    /// cache → `[B, T, hidden]`.
     ///
     /// # Errors
     /// What MLX says.
-    fn hidden(&self, tokens: &Array, cache: &mut Cache) -> Result<Array>;
+    fn hidden(&self, tokens: &Array, batch: &mut Batch<'_>) -> Result<Array>;
 
     /// Hidden states `[B, T, hidden]` → logits `[B, T, vocabulary]`.
     ///

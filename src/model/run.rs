@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 use super::Model;
 use crate::mlx::{self, Array, Device, Result, async_eval, eval};
-use crate::nn::Cache;
+use crate::nn::{Batch, Cache};
 
 /// The next token of each sequence of a batch, perhaps not computed yet.
 #[derive(Debug, Clone)]
@@ -110,14 +110,28 @@ pub fn prefill(
     Ok(Some(logits_of_one(model, &hidden)?))
 }
 
-/// Runs one token of each sequence through the model.
+/// Runs one token through the model.
 ///
 /// # Errors
 /// A token that the model does not know, or what MLX says.
 pub fn step(model: &dyn Model, cache: &mut Cache, tokens: &Tokens) -> Result<Logits> {
+    step_batch(model, [cache], tokens)
+}
+
+/// Runs one token of each of several sequences through the model, reading its weights once for all of them. Each goes
+/// on from its own cache, wherever that stands, as if it were alone; the logits are in the order of the caches.
+///
+/// # Errors
+/// As many caches as tokens are needed. A token that the model does not know, or what MLX says.
+pub fn step_batch<'c>(
+    model: &dyn Model,
+    caches: impl IntoIterator<Item = &'c mut Cache>,
+    tokens: &Tokens,
+) -> Result<Logits> {
     check_known(model, tokens.highest)?;
-    let hidden = model.hidden(&tokens.ids, cache)?;
-    cache.advance(1);
+    let mut batch = Batch::new(&tokens.ids, caches)?;
+    let hidden = model.hidden(&tokens.ids, &mut batch)?;
+    batch.advance();
     logits_of_one(model, &hidden)
 }
 
@@ -156,8 +170,10 @@ fn check_known(model: &dyn Model, highest: Option<u32>) -> Result<()> {
 
 fn forward(model: &dyn Model, cache: &mut Cache, piece: &[u32]) -> Result<Array> {
     check_known(model, piece.iter().max().copied())?;
-    let hidden = model.hidden(&Array::from_u32(piece, &[1, mlx::int(piece.len())?])?, cache)?;
-    cache.advance(piece.len());
+    let tokens = Array::from_u32(piece, &[1, mlx::int(piece.len())?])?;
+    let mut batch = Batch::new(&tokens, [cache])?;
+    let hidden = model.hidden(&tokens, &mut batch)?;
+    batch.advance();
     Ok(hidden)
 }
 

@@ -1,6 +1,6 @@
 //! [`Attention`]: grouped-query attention (<https://arxiv.org/abs/2305.13245>) with rotary positions and a cache.
 
-use super::{LayerCache, Linear, Turn};
+use super::{Batch, Linear, Turn};
 use crate::diagnostic::Diagnostic;
 use crate::mlx::{self, Array, Mask, Result};
 use crate::weights::WeightMap;
@@ -32,11 +32,12 @@ pub struct Attention {
     kv_heads: i32,
     head_dim: i32,
     scale: f32,
+    layer: usize,
     window: Window,
 }
 
 impl Attention {
-    /// Takes the four projections of `<module>`.
+    /// Takes the four projections of `<module>`, which is that of layer number `layer`.
     ///
     /// # Errors
     /// What is missing or does not fit.
@@ -44,6 +45,7 @@ impl Attention {
         weights: &mut WeightMap<'_>,
         module: &str,
         shape: AttentionShape,
+        layer: usize,
         window: Window,
     ) -> Result<Self, Diagnostic> {
         let AttentionShape { hidden, heads, kv_heads, head_dim, bias } = shape;
@@ -63,12 +65,13 @@ impl Attention {
             kv_heads: int(kv_heads)?,
             head_dim: int(head_dim)?,
             scale,
+            layer,
             window,
         })
     }
 
-    /// x `[B, T, hidden]` at the positions after those in the cache, whose rotation is `turn` → the same shape.
-    pub(crate) fn forward(&self, x: &Array, turn: &Turn<'_>, cache: &mut LayerCache) -> Result<Array> {
+    /// x `[B, T, hidden]` at the positions after those in the caches, whose rotation is `turn` → the same shape.
+    pub(crate) fn forward(&self, x: &Array, turn: &Turn<'_>, caches: &mut Batch<'_>) -> Result<Array> {
         let (batch, count, width) = (x.dim(0), x.dim(1), self.head_dim);
         let (queries, rotated) = (self.heads, self.heads + self.kv_heads);
         let all = rotated + self.kv_heads;
@@ -79,13 +82,31 @@ impl Attention {
         let keys = heads(&turned, queries, rotated)?;
         let values = heads(&projected, rotated, all)?;
 
-        let count_seen = usize::try_from(count).unwrap_or(0);
-        let visible = self.window.map_or(usize::MAX, |window| window + count_seen - 1);
-        let (keys, values) = cache.extend(&keys, &values, visible)?;
-        let mask = mask(count, keys.dim(2), self.window)?;
-        let mixed = heads(&turned, 0, queries)?.attention(&keys, &values, self.scale, &mask)?;
+        let mixed = self.mix(&heads(&turned, 0, queries)?, &keys, &values, caches)?;
         let joined = mixed.transpose(&[0, 2, 1, 3])?.reshape(&[batch, count, queries * width])?;
         self.output.forward(&joined)
+    }
+
+    /// Queries `[B, heads, T, d]`, keys and values `[B, kv_heads, T, d]` → values as each query weighs those that its
+    /// own sequence has seen: `[B, heads, T, d]`.
+    fn mix(&self, queries: &Array, keys: &Array, values: &Array, caches: &mut Batch<'_>) -> Result<Array> {
+        let count = caches.count();
+        let visible = self.window.map_or(usize::MAX, |window| window + count - 1);
+        let mut one = |row: usize, queries: &Array, keys: &Array, values: &Array| {
+            let (keys, values) = caches.layer(row, self.layer)?.extend(keys, values, visible)?;
+            let mask = mask(mlx::int(count)?, keys.dim(2), self.window)?;
+            queries.attention(&keys, &values, self.scale, &mask)
+        };
+        let rows = queries.dim(0);
+        if rows == 1 {
+            return one(0, queries, keys, values);
+        }
+        let mut mixed = Vec::new();
+        for (row, from) in (0..rows).enumerate() {
+            let part = |of: &Array| of.slice(&[from, 0, 0, 0], &[from + 1, of.dim(1), of.dim(2), of.dim(3)]);
+            mixed.push(one(row, &part(queries)?, &part(keys)?, &part(values)?)?);
+        }
+        Array::concatenate(&mixed.iter().collect::<Vec<_>>(), 0)
     }
 }
 

@@ -5,14 +5,14 @@ use crate::mlx::{self, Array, Result};
 /// Positions by which the buffers grow: seldom enough to make copies cheap, often enough to waste little.
 const STEP: usize = 256;
 
-/// The cache of a whole model.
+/// One sequence's cache of a whole model.
 #[derive(Debug, Clone)]
 pub struct Cache {
     layers: Vec<LayerCache>,
     len: usize,
 }
 
-/// Keys and values of one layer, `[B, kv_heads, capacity, head_dim]` each.
+/// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each.
 #[derive(Debug, Clone, Default)]
 pub struct LayerCache {
     held: Option<(Array, Array)>,
@@ -52,9 +52,9 @@ impl Cache {
         self.arrays().map(Array::bytes).sum()
     }
 
-    /// One layer's part each.
-    pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = &mut LayerCache> {
-        self.layers.iter_mut()
+    /// One layer's part.
+    pub(crate) fn layer_mut(&mut self, layer: usize) -> Option<&mut LayerCache> {
+        self.layers.get_mut(layer)
     }
 
     /// Notes that `count` further positions went through all layers.
@@ -81,7 +81,7 @@ impl LayerCache {
         self.len == 0
     }
 
-    /// Writes keys and values `[B, kv_heads, T, head_dim]` of the next T positions, and returns those of the last
+    /// Writes keys and values `[1, kv_heads, T, head_dim]` of the next T positions, and returns those of the last
     /// `visible` positions.
     pub(crate) fn extend(&mut self, keys: &Array, values: &Array, visible: usize) -> Result<(Array, Array)> {
         let count = usize::try_from(keys.dim(2)).unwrap_or(0);

@@ -4,6 +4,7 @@
 //! needs, and computes lazily. Batches are the leading axis everywhere: `[B, T, width]`. Nothing here knows a family.
 
 mod attention;
+mod batch;
 mod cache;
 mod embedding;
 mod linear;
@@ -11,6 +12,7 @@ mod norm;
 mod rope;
 
 pub use attention::{Attention, AttentionShape, Window};
+pub use batch::Batch;
 pub use cache::{Cache, LayerCache};
 pub use embedding::Embedding;
 pub use linear::Linear;

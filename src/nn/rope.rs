@@ -4,6 +4,7 @@
 
 use std::f64::consts::TAU;
 
+use super::Batch;
 use crate::mlx::{self, Array, Device, Result};
 
 /// What a configuration says of rotary positions.
@@ -47,15 +48,16 @@ pub struct Rope {
     device: Device,
 }
 
-/// The rotation of some consecutive positions, made once for all layers.
+/// The rotation of the new positions of a batch, made once for all layers.
 #[derive(Debug)]
 pub struct Turn<'r>(Way<'r>);
 
 #[derive(Debug)]
 enum Way<'r> {
-    /// A GPU has a kernel that rotates from an offset.
-    Kernel { rope: &'r Rope, offset: i32 },
-    /// On the CPU that kernel is a dozen small operations in every layer; with tables four are left.
+    /// A GPU has a kernel that rotates from an offset, each sequence's own.
+    Kernel { rope: &'r Rope, offsets: Vec<i32> },
+    /// On the CPU that kernel is a dozen small operations in every layer; with tables four are left. `[T, dims]`, or
+    /// `[B, 1, T, dims]` where sequences stand at different positions.
     Tables { cos: Array, sin: Array },
 }
 
@@ -96,18 +98,30 @@ impl Rope {
         Ok(Self { periods, kernel, device: mlx::device() })
     }
 
-    /// The rotation of `count` positions from `offset`.
-    pub(crate) fn turn(&self, offset: usize, count: usize) -> Result<Turn<'_>> {
+    /// The rotation of a batch's new positions.
+    pub(crate) fn turn(&self, batch: &Batch<'_>) -> Result<Turn<'_>> {
+        self.turn_from(batch.offsets().collect(), batch.count())
+    }
+
+    /// The rotation of `count` positions from each sequence's offset.
+    fn turn_from(&self, mut offsets: Vec<usize>, count: usize) -> Result<Turn<'_>> {
+        // One offset stands for all where all are the same.
+        if offsets.iter().all(|offset| offsets.first() == Some(offset)) {
+            offsets.truncate(1);
+        }
         Ok(Turn(match self.device {
-            Device::Gpu => Way::Kernel { rope: self, offset: mlx::int(offset)? },
-            Device::Cpu => self.tables(offset, count)?,
+            Device::Gpu => {
+                let offsets = offsets.into_iter().map(mlx::int).collect::<Result<Vec<i32>>>()?;
+                Way::Kernel { rope: self, offsets }
+            }
+            Device::Cpu => self.tables(&offsets, count)?,
         }))
     }
 
-    /// Cosines and signed sines `[count, dims]`, so that a turn is x · cos + (x with its halves swapped) · sin.
-    fn tables(&self, offset: usize, count: usize) -> Result<Way<'_>> {
+    /// Cosines and signed sines, so that a turn is x · cos + (x with its halves swapped) · sin.
+    fn tables(&self, offsets: &[usize], count: usize) -> Result<Way<'_>> {
         let (mut cos, mut sin) = (Vec::new(), Vec::new());
-        for position in offset..offset + count {
+        for position in offsets.iter().flat_map(|&offset| offset..offset + count) {
             #[expect(clippy::cast_precision_loss, reason = "positions are small")]
             let angles = self.periods.iter().map(|period| position as f64 / period);
             let (sines, cosines): (Vec<f64>, Vec<f64>) = angles.map(f64::sin_cos).unzip();
@@ -117,7 +131,9 @@ impl Rope {
         #[expect(clippy::cast_possible_truncation, reason = "computed in f64, used in f32")]
         let table = |values: Vec<f64>| {
             let values: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
-            Array::from_f32(&values, &[mlx::int(count)?, mlx::int(2 * self.periods.len())?])
+            let (rows, count, dims) = (mlx::int(offsets.len())?, mlx::int(count)?, 2 * self.periods.len());
+            let shape = [rows, 1, count, mlx::int(dims)?];
+            Array::from_f32(&values, if rows == 1 { &shape[2..] } else { &shape })
         };
         Ok(Way::Tables { cos: table(cos)?, sin: table(sin)? })
     }
@@ -127,7 +143,7 @@ impl Turn<'_> {
     /// x `[B, heads, T, dims]` → the same shape.
     pub(crate) fn apply(&self, x: &Array) -> Result<Array> {
         match &self.0 {
-            Way::Kernel { rope, offset } => x.rope(mlx::int(2 * rope.periods.len())?, &rope.kernel, *offset),
+            Way::Kernel { rope, offsets } => x.rope(mlx::int(2 * rope.periods.len())?, &rope.kernel, offsets),
             Way::Tables { cos, sin } => {
                 let [batch, heads, count, dims] = [x.dim(0), x.dim(1), x.dim(2), x.dim(3)];
                 let first = x.slice(&[0; 4], &[batch, heads, count, dims / 2])?;
@@ -180,9 +196,30 @@ mod tests {
         for device in [Device::Cpu, Device::Gpu] {
             let spec = RopeSpec { theta: 10_000.0, scaling: Scaling::Default };
             let rope = Rope { device, ..Rope::new(&spec, 4).unwrap() };
-            let found = rope.turn(5, 2).unwrap().apply(&x).unwrap().to_f32().unwrap();
+            let found = rope.turn_from(vec![5], 2).unwrap().apply(&x).unwrap().to_f32().unwrap();
             for (found, wanted) in found[4..].iter().zip([outer.0, inner.0, outer.1, inner.1]) {
                 assert!((found - wanted).abs() < 1e-5, "{device:?}: {found}, not {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_sequence_turns_from_its_own_offset() {
+        let values: Vec<f32> = (0..48).map(|i| (f32::from(i as u8) * 0.37).sin()).collect();
+        let x = Array::from_f32(&values, &[3, 2, 2, 4]).unwrap();
+        for device in [Device::Cpu, Device::Gpu] {
+            let spec = RopeSpec { theta: 10_000.0, scaling: Scaling::Default };
+            let rope = Rope { device, ..Rope::new(&spec, 4).unwrap() };
+            let turned = |offsets: &[usize], x: &Array| {
+                rope.turn_from(offsets.to_vec(), 2).unwrap().apply(x).unwrap().to_f32().unwrap()
+            };
+            for offsets in [[3, 3, 9], [0, 7, 0], [4, 4, 4]] {
+                let alone = offsets.iter().zip(0..).flat_map(|(&offset, row)| {
+                    turned(&[offset], &x.slice(&[row, 0, 0, 0], &[row + 1, 2, 2, 4]).unwrap())
+                });
+                for (found, wanted) in turned(&offsets, &x).into_iter().zip(alone) {
+                    assert!((found - wanted).abs() < 1e-6, "{device:?} {offsets:?}: {found}, not {wanted}");
+                }
             }
         }
     }

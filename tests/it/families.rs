@@ -75,10 +75,15 @@ fn greedy(model: &dyn Model, tokens: &[u32], count: usize) -> Vec<u32> {
 
 #[track_caller]
 fn check_close(what: &str, actual: &[f32], wanted: &[f32]) {
+    check_within(1e-3, what, actual, wanted);
+}
+
+#[track_caller]
+fn check_within(relative: f32, what: &str, actual: &[f32], wanted: &[f32]) {
     assert_eq!(actual.len(), wanted.len(), "{what}");
     let largest = wanted.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
     let worst = actual.iter().zip(wanted).fold(0.0_f32, |most, (a, b)| most.max((a - b).abs()));
-    assert!(worst <= 1e-3 * largest, "{what}: off by {worst}, the largest logit is {largest}");
+    assert!(worst <= relative * largest, "{what}: off by {worst}, the largest logit is {largest}");
 }
 
 #[track_caller]
@@ -121,6 +126,49 @@ fn llama_with_tied_head_and_stretched_positions_agrees() {
 #[test]
 fn mistral_with_sliding_window_agrees() {
     check("mistral");
+}
+
+/// Several texts of different lengths, each going on with its own tokens: as one batch, and each alone.
+#[track_caller]
+fn check_batch(dir: &Path) {
+    const STEPS: usize = 8;
+    let loaded = open(dir);
+    let model = loaded.model.as_ref();
+    let text = |len: usize, seed: u32| -> Vec<u32> {
+        (0..len).zip(seed..).map(|(_, i)| (i * 37 + 11) % 128).collect()
+    };
+    let prompts = [text(5, 0), text(40, 3), text(17, 9)];
+    let mut caches = Vec::new();
+    let mut first = Vec::new();
+    for prompt in &prompts {
+        let mut cache = model.cache();
+        let logits = run::prefill(model, &mut cache, prompt, 16, |_| ControlFlow::Continue(())).unwrap();
+        first.extend(logits.unwrap().argmax().unwrap().ids().unwrap());
+        caches.push(cache);
+    }
+    let (mut alone, mut tokens) = (caches.clone(), first.clone());
+    for at in 0..STEPS {
+        let what = format!("{}, step {at}", dir.display());
+        let batched = run::step_batch(model, &mut caches, &run::Tokens::new(&tokens).unwrap()).unwrap();
+        let values = batched.values().unwrap();
+        let mut next = Vec::new();
+        for ((cache, token), row) in alone.iter_mut().zip(&tokens).zip(values.chunks(model.vocabulary())) {
+            let single = run::step(model, cache, &run::Tokens::new(&[*token]).unwrap()).unwrap();
+            check_within(1e-5, &what, row, &single.values().unwrap());
+            next.extend(single.argmax().unwrap().ids().unwrap());
+        }
+        tokens = batched.argmax().unwrap().ids().unwrap();
+        assert_eq!(tokens, next, "{what}");
+    }
+    assert!(run::step_batch(model, &mut caches[..2], &run::Tokens::new(&tokens).unwrap()).is_err());
+}
+
+#[test]
+fn sequences_of_different_lengths_share_a_step_as_if_each_were_alone() {
+    for family in ["llama", "llama-4bit", "mistral"] {
+        check_batch(&families().join(family));
+    }
+    check_batch(&tales("base"));
 }
 
 #[test]
