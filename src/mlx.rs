@@ -1,4 +1,4 @@
-//! The facade of MLX: the only file that names `mlx_rs` and `mlx_sys`.
+//! The facade of MLX: the only module that names `mlx_rs` and `mlx_sys`.
 //!
 //! [`Array`] offers the operations that weights and models need, lazily as MLX has them: nothing is computed before
 //! [`eval`] (or a host read). Every failure is an [`Error`]; nothing here panics on shapes, but MLX kernels end the
@@ -7,6 +7,8 @@
 //! An array that is not evaluated yet belongs to the thread that made it; an evaluated one may move to another.
 
 #![expect(unsafe_code, reason = "mlx-rs wraps neither the hand-over of memory nor plain slices")]
+
+mod ops;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -219,192 +221,6 @@ pub(crate) fn eval<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> Result<()
 /// Starts computing these arrays and returns at once.
 pub(crate) fn async_eval<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> Result<()> {
     mlx_rs::transforms::async_eval(arrays.into_iter().map(|array| &array.0)).map_err(Error::from)
-}
-
-// ---------------------------------------------------------------- shapes
-
-impl Array {
-    /// The same elements in another shape; one dimension may be -1.
-    pub fn reshape(&self, shape: &[i32]) -> Result<Self> {
-        lift(self.0.reshape(shape))
-    }
-
-    /// Its axes in another order.
-    pub fn transpose(&self, axes: &[i32]) -> Result<Self> {
-        lift(self.0.transpose_axes(axes))
-    }
-
-    /// The elements `start..stop` of every axis; as many numbers as axes.
-    pub fn slice(&self, start: &[i32], stop: &[i32]) -> Result<Self> {
-        let steps = self.unit_steps(start, stop)?;
-        op(|out, stream| {
-            // SAFETY: live handles; the three lists have as many entries as the array has axes.
-            unsafe {
-                mlx_sys::mlx_slice(
-                    out,
-                    self.0.as_ptr(),
-                    start.as_ptr(),
-                    start.len(),
-                    stop.as_ptr(),
-                    stop.len(),
-                    steps.as_ptr(),
-                    steps.len(),
-                    stream,
-                )
-            }
-        })
-    }
-
-    /// A copy with the elements `start..stop` of every axis overwritten; in place when nobody else holds this array
-    /// by the time it is computed.
-    pub fn updated(self, update: &Self, start: &[i32], stop: &[i32]) -> Result<Self> {
-        let steps = self.unit_steps(start, stop)?;
-        op(|out, stream| {
-            // SAFETY: live handles; the three lists have as many entries as the array has axes.
-            unsafe {
-                mlx_sys::mlx_slice_update(
-                    out,
-                    self.0.as_ptr(),
-                    update.0.as_ptr(),
-                    start.as_ptr(),
-                    start.len(),
-                    stop.as_ptr(),
-                    stop.len(),
-                    steps.as_ptr(),
-                    steps.len(),
-                    stream,
-                )
-            }
-        })
-    }
-
-    /// Arrays one after the other along an axis.
-    pub fn concatenate(arrays: &[&Self], axis: i32) -> Result<Self> {
-        let parts: Vec<&mlx_rs::Array> = arrays.iter().map(|array| &array.0).collect();
-        lift(mlx_rs::ops::concatenate(&parts, axis))
-    }
-
-    /// Rows (entries of axis 0) by index.
-    pub fn rows(&self, indices: &Self) -> Result<Self> {
-        lift(self.0.take_axis(&indices.0, 0))
-    }
-
-    /// A scalar axis length of 1 wherever `start` and `stop` name every axis.
-    fn unit_steps(&self, start: &[i32], stop: &[i32]) -> Result<Vec<i32>> {
-        let rank = self.shape().len();
-        if start.len() != rank || stop.len() != rank {
-            return Err(Error(format!("a slice of {} axes from {:?}", start.len(), self.shape())));
-        }
-        Ok(vec![1; rank])
-    }
-}
-
-// ---------------------------------------------------------------- arithmetic
-
-impl Array {
-    /// The same values in another element type.
-    pub fn cast(&self, dtype: Dtype) -> Result<Self> {
-        if self.dtype() == dtype { Ok(self.clone()) } else { lift(self.0.as_dtype(dtype)) }
-    }
-
-    /// Element by element, broadcasting.
-    pub fn add(&self, other: &Self) -> Result<Self> {
-        lift(self.0.add(&other.0))
-    }
-
-    /// Element by element, broadcasting.
-    pub fn multiply(&self, other: &Self) -> Result<Self> {
-        lift(self.0.multiply(&other.0))
-    }
-
-    /// Element by element, broadcasting.
-    pub fn less(&self, other: &Self) -> Result<Self> {
-        lift(self.0.lt(&other.0))
-    }
-
-    /// Element by element, broadcasting.
-    pub fn less_or_equal(&self, other: &Self) -> Result<Self> {
-        lift(self.0.le(&other.0))
-    }
-
-    /// Element by element, broadcasting.
-    pub fn and(&self, other: &Self) -> Result<Self> {
-        lift(self.0.logical_and(&other.0))
-    }
-
-    /// 1 / (1 + exp(-x)).
-    pub fn sigmoid(&self) -> Result<Self> {
-        lift(mlx_rs::ops::sigmoid(&self.0))
-    }
-
-    /// The largest absolute value, a scalar.
-    pub fn largest(&self) -> Result<Self> {
-        lift(lift(self.0.abs())?.0.max(false))
-    }
-
-    /// The place of the largest element along the last axis, u32.
-    pub fn argmax(&self) -> Result<Self> {
-        lift(mlx_rs::ops::indexing::argmax_axis(&self.0, -1, false))
-    }
-
-    /// The matrix product over the last two axes.
-    pub fn matmul(&self, other: &Self) -> Result<Self> {
-        lift(self.0.matmul(&other.0))
-    }
-
-    /// x · Wᵀ with W `[out, in]` in affine codes.
-    pub fn quantized_matmul(
-        &self,
-        codes: &Self,
-        scales: &Self,
-        biases: &Self,
-        packing: Packing,
-    ) -> Result<Self> {
-        lift(mlx_rs::ops::quantized_matmul(
-            &self.0,
-            &codes.0,
-            &scales.0,
-            &biases.0,
-            true,
-            packing.group_size,
-            packing.bits,
-        ))
-    }
-
-    /// scale · code + bias, in the scales' dtype. `self` are the codes.
-    pub fn dequantize(&self, scales: &Self, biases: &Self, packing: Packing) -> Result<Self> {
-        lift(mlx_rs::ops::dequantize(&self.0, &scales.0, &biases.0, packing.group_size, packing.bits))
-    }
-
-    /// Root-mean-square normalization over the last axis (<https://arxiv.org/abs/1910.07467>).
-    pub fn rms_norm(&self, weight: &Self, eps: f32) -> Result<Self> {
-        lift(mlx_rs::fast::rms_norm(&self.0, Some(&weight.0), eps))
-    }
-
-    /// Rotary position embedding of the first `dims` of the last axis, halves rotated against each other
-    /// (<https://arxiv.org/abs/2104.09864>); positions count along the axis before it, from `offsets`: one, or one for
-    /// each entry of the first axis.
-    ///
-    /// `periods` are the reciprocals of the angular frequencies, f32 `[dims / 2]`.
-    pub fn rope(&self, dims: i32, periods: &Self, offsets: &[i32]) -> Result<Self> {
-        if let &[offset] = offsets {
-            return lift(mlx_rs::fast::rope(&self.0, dims, false, None, 1.0, offset, &periods.0));
-        }
-        checked_len(offsets.len(), &[self.dim(0)])?;
-        let offsets = mlx_rs::Array::from_slice(offsets, &[self.dim(0)]);
-        lift(mlx_rs::fast::rope_dynamic(&self.0, dims, false, None, 1.0, offsets, &periods.0))
-    }
-
-    /// Attention: queries `[B, heads, T, d]`, keys and values `[B, kv_heads, S, d]`; heads share keys in groups.
-    pub fn attention(&self, keys: &Self, values: &Self, scale: f32, mask: &Mask) -> Result<Self> {
-        use mlx_rs::fast::ScaledDotProductAttentionMask::{Array as Allowed, Causal};
-        let mask = match mask {
-            Mask::Full => None,
-            Mask::Causal => Some(Causal),
-            Mask::Allowed(allowed) => Some(Allowed(&allowed.0)),
-        };
-        lift(mlx_rs::fast::scaled_dot_product_attention(&self.0, &keys.0, &values.0, scale, mask, None))
-    }
 }
 
 // ---------------------------------------------------------------- device and memory

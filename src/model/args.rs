@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::checkpoint::ModelConfig;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::nn::{RopeSpec, Scaling};
 
 /// The values of a text model's configuration; null counts as missing.
 pub(super) struct Args<'c> {
@@ -22,6 +21,11 @@ impl<'c> Args<'c> {
     fn get(&self, name: &str) -> Option<&'c Value> {
         let given = |map: &'c Map<String, Value>| map.get(name).filter(|value| !value.is_null());
         given(self.text).or_else(|| given(&self.config.json))
+    }
+
+    /// Whether the text model's part says anything of this, null included.
+    pub(super) fn says(&self, name: &str) -> bool {
+        self.text.contains_key(name)
     }
 
     /// A positive integer, if given.
@@ -94,44 +98,28 @@ impl<'c> Args<'c> {
         Ok((heads, kv_heads, head_dim))
     }
 
-    /// Rotary positions, from `rope_parameters` (newer) or `rope_theta` and `rope_scaling` (older).
-    pub(super) fn rope(&self, default_theta: f64) -> Result<RopeSpec, Diagnostic> {
-        let table = |name: &str| match self.get(name) {
-            None => Ok(None),
-            Some(value) => value.as_object().map(Some).ok_or_else(|| wrong(name, value, "an object")),
-        };
-        let parameters = match table("rope_parameters")? {
-            Some(parameters) => Some(parameters),
-            None => table("rope_scaling")?,
-        };
-        let get = |name: &str| parameters?.get(name).filter(|value| !value.is_null());
-        let number = |name: &str| get(name).map(|value| finite(name, value)).transpose();
-        let required = |name: &str| number(name)?.ok_or_else(|| missing(&format!("rope_scaling.{name}")));
-        let theta = match number("rope_theta")? {
-            Some(theta) => theta,
-            None => self.number("rope_theta")?.unwrap_or(default_theta),
-        };
-        if theta <= 0.0 {
-            return Err(refuse(format!("`rope_theta` is {theta}, which is not positive")));
-        }
-        let kind = get("rope_type").or_else(|| get("type"));
-        let kind = kind.map(|kind| kind.as_str().ok_or_else(|| wrong("rope_type", kind, "a string")));
-        let scaling = match kind.transpose()?.unwrap_or("default") {
-            "default" | "mrope" => Scaling::Default,
-            "linear" => Scaling::Linear { factor: positive("factor", required("factor")?)? },
-            "llama3" => Scaling::Llama3 {
-                factor: positive("factor", required("factor")?)?,
-                low: required("low_freq_factor")?,
-                high: required("high_freq_factor")?,
-                original_context: required("original_max_position_embeddings")?,
-            },
-            other => {
-                let message = format!("`config.json` asks for rotary positions of type `{other}`");
-                return Err(Diagnostic::new(Code::UnsupportedModel, message)
-                    .help("known types are `default`, `linear` and `llama3`"));
-            }
-        };
-        Ok(RopeSpec { theta, scaling })
+    /// The text model's type.
+    pub(super) fn model_type(&self) -> &'c str {
+        self.config.text_model_type()
+    }
+
+    /// An object, if given.
+    pub(super) fn object(&self, name: &str) -> Result<Option<&'c Map<String, Value>>, Diagnostic> {
+        self.get(name)
+            .map(|value| value.as_object().ok_or_else(|| wrong(name, value, "an object")))
+            .transpose()
+    }
+
+    /// A list of whole numbers, if given.
+    pub(super) fn numbers(&self, name: &str) -> Result<Option<Vec<u64>>, Diagnostic> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let numbers = value.as_array().and_then(|list| list.iter().map(Value::as_u64).collect());
+        numbers.map(Some).ok_or_else(|| wrong(name, value, "a list of whole numbers"))
+    }
+
+    /// A number that is multiplied by or divided by, or `default`.
+    pub(super) fn factor(&self, name: &str, default: f64) -> Result<f64, Diagnostic> {
+        positive(name, self.number(name)?.unwrap_or(default))
     }
 }
 
@@ -145,14 +133,14 @@ pub(super) fn refuse(message: String) -> Diagnostic {
     Diagnostic::new(Code::ModelUnreadable, message)
 }
 
-fn wrong(name: &str, value: &Value, wanted: &str) -> Diagnostic {
+pub(super) fn wrong(name: &str, value: &Value, wanted: &str) -> Diagnostic {
     refuse(format!("`{name}` in `config.json` is `{value}`, not {wanted}"))
 }
 
-fn finite(name: &str, value: &Value) -> Result<f64, Diagnostic> {
+pub(super) fn finite(name: &str, value: &Value) -> Result<f64, Diagnostic> {
     value.as_f64().filter(|number| number.is_finite()).ok_or_else(|| wrong(name, value, "a finite number"))
 }
 
-fn positive(name: &str, value: f64) -> Result<f64, Diagnostic> {
+pub(super) fn positive(name: &str, value: f64) -> Result<f64, Diagnostic> {
     if value > 0.0 { Ok(value) } else { Err(wrong(name, &value.into(), "a positive number")) }
 }

@@ -5,9 +5,22 @@
 //! No family samples, tokenizes or opens a file.
 
 mod args;
+mod decoder;
+mod gemma2;
+mod gemma3_text;
+mod granite;
 mod llama;
+mod mixtral;
+mod olmo2;
+mod phi3;
+mod qwen2;
+mod qwen3;
+mod qwen3_moe;
 mod registry;
+mod rotary;
 pub mod run;
+mod sizes;
+mod smollm3;
 
 pub use registry::build;
 pub use run::{Logits, Tokens};

@@ -1,6 +1,8 @@
 //! The one place that knows which family answers to which `model_type`.
 
-use super::{Model, llama};
+use super::{
+    Model, gemma2, gemma3_text, granite, llama, mixtral, olmo2, phi3, qwen2, qwen3, qwen3_moe, smollm3,
+};
 use crate::checkpoint::{Key, ModelConfig};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::weights::WeightMap;
@@ -9,7 +11,20 @@ use crate::weights::WeightMap;
 type Builder = fn(&ModelConfig, &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic>;
 
 /// Every known `model_type` of a text model.
-const FAMILIES: [(&str, Builder); 2] = [("llama", llama::build), ("mistral", llama::build)];
+const FAMILIES: [(&str, Builder); 12] = [
+    ("gemma2", gemma2::build),
+    ("gemma3_text", gemma3_text::build),
+    ("granite", granite::build),
+    ("llama", llama::build),
+    ("mistral", llama::build),
+    ("mixtral", mixtral::build),
+    ("olmo2", olmo2::build),
+    ("phi3", phi3::build),
+    ("qwen2", qwen2::build),
+    ("qwen3", qwen3::build),
+    ("qwen3_moe", qwen3_moe::build),
+    ("smollm3", smollm3::build),
+];
 
 /// Tensors that some writers leave in a checkpoint and no model reads.
 const IGNORABLE: [&str; 2] = [".rotary_emb.inv_freq", ".attention.masked_bias"];

@@ -93,6 +93,7 @@ pub fn prefill(
     chunk: usize,
     mut each: impl FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<Logits>> {
+    cache.expect(tokens.len());
     let mut done = 0;
     let mut last = None;
     for piece in tokens.chunks(chunk.max(1)) {
@@ -147,6 +148,7 @@ pub fn score<E: From<mlx::Error>>(
     chunk: usize,
     mut each: impl FnMut(usize, &[f32]) -> Result<(), E>,
 ) -> Result<(), E> {
+    cache.expect(tokens.len());
     let mut done = 0;
     for piece in tokens.chunks(chunk.max(1)) {
         let hidden = forward(model, cache, piece)?;

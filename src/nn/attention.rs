@@ -1,9 +1,10 @@
 //! [`Attention`]: grouped-query attention (<https://arxiv.org/abs/2305.13245>) with rotary positions and a cache.
 
-use super::{Batch, Linear, Turn};
+use super::mask::{Window, mask};
+use super::{Batch, Linear, NormSpec, Turn};
 use crate::diagnostic::Diagnostic;
 use crate::mlx::{self, Array, Mask, Result};
-use crate::weights::WeightMap;
+use crate::weights::{WeightMap, broken};
 
 /// Head counts and widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,75 +17,165 @@ pub struct AttentionShape {
     pub kv_heads: usize,
     /// Width of a head.
     pub head_dim: usize,
-    /// Whether the projections have a bias.
-    pub bias: bool,
 }
 
-/// How far back a layer sees: so many positions, its own included; `None` is all.
-pub type Window = Option<usize>;
+/// What a family makes of attention.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AttentionSpec {
+    /// Head counts and widths.
+    pub shape: AttentionShape,
+    /// Whether queries, keys and values come from one `qkv_proj`.
+    pub fused: bool,
+    /// Whether the projections of queries, keys and values have a bias.
+    pub bias: bool,
+    /// Whether the output projection has a bias.
+    pub output_bias: bool,
+    /// How queries and keys are normalized before they are rotated.
+    pub norm: HeadNorm,
+    /// What products of queries and keys are multiplied by.
+    pub scale: f64,
+    /// A bound that those products approach: cap · tanh(x / cap).
+    pub softcap: Option<f32>,
+    /// How far back it sees.
+    pub window: Window,
+}
 
-/// `q_proj`, `k_proj`, `v_proj` (as one) and `o_proj` of one layer.
+/// How queries and keys are normalized.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HeadNorm {
+    /// Not at all.
+    None,
+    /// Each head for itself.
+    Each(NormSpec),
+    /// All heads as one.
+    Whole(NormSpec),
+}
+
+/// The projections of one layer's attention.
 #[derive(Debug)]
 pub struct Attention {
     query_key_value: Linear,
     output: Linear,
+    norm: Gains,
     heads: i32,
     kv_heads: i32,
     head_dim: i32,
     scale: f32,
+    softcap: Option<f32>,
     layer: usize,
     window: Window,
 }
 
+/// What queries and keys are multiplied by after their normalization.
+#[derive(Debug)]
+enum Gains {
+    None,
+    /// `[heads + kv_heads, 1, head_dim]`
+    Each {
+        gain: Array,
+        eps: f32,
+    },
+    /// `[heads · head_dim]` and `[kv_heads · head_dim]`
+    Whole {
+        queries: Array,
+        keys: Array,
+        eps: f32,
+    },
+}
+
+impl AttentionSpec {
+    /// What most families do: no biases, no norms, products divided by √`head_dim`, everything seen.
+    #[must_use]
+    pub fn plain(shape: AttentionShape) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "head widths are small")]
+        let scale = (shape.head_dim as f64).sqrt().recip();
+        Self {
+            shape,
+            fused: false,
+            bias: false,
+            output_bias: false,
+            norm: HeadNorm::None,
+            scale,
+            softcap: None,
+            window: None,
+        }
+    }
+}
+
 impl Attention {
-    /// Takes the four projections of `<module>`, which is that of layer number `layer`.
+    /// Takes the projections (and norms) of `<module>`, which is that of layer number `layer`.
     ///
     /// # Errors
     /// What is missing or does not fit.
     pub fn new(
         weights: &mut WeightMap<'_>,
         module: &str,
-        shape: AttentionShape,
         layer: usize,
-        window: Window,
+        spec: &AttentionSpec,
     ) -> Result<Self, Diagnostic> {
-        let AttentionShape { hidden, heads, kv_heads, head_dim, bias } = shape;
+        let AttentionShape { hidden, heads, kv_heads, head_dim } = spec.shape;
         let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
-        let parts = [("q_proj", queries), ("k_proj", keys), ("v_proj", keys)];
-        let int = |n: usize| mlx::int(n).map_err(|error| crate::weights::broken(&error));
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            reason = "head widths are small"
-        )]
-        let scale = (head_dim as f64).sqrt().recip() as f32;
+        let query_key_value = if spec.fused {
+            Linear::new(weights, &format!("{module}.qkv_proj"), queries + 2 * keys, hidden, spec.bias)?
+        } else {
+            let parts = [("q_proj", queries), ("k_proj", keys), ("v_proj", keys)];
+            Linear::stacked(weights, module, &parts, hidden, spec.bias)?
+        };
+        let norm = Gains::new(weights, module, spec)?;
+        let int = |n: usize| mlx::int(n).map_err(|error| broken(&error));
+        #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
+        let scale = spec.scale as f32;
         Ok(Self {
-            query_key_value: Linear::stacked(weights, module, &parts, hidden, bias)?,
-            output: Linear::new(weights, &format!("{module}.o_proj"), hidden, queries, bias)?,
+            query_key_value,
+            output: Linear::new(weights, &format!("{module}.o_proj"), hidden, queries, spec.output_bias)?,
+            norm,
             heads: int(heads)?,
             kv_heads: int(kv_heads)?,
             head_dim: int(head_dim)?,
             scale,
+            softcap: spec.softcap,
             layer,
-            window,
+            window: spec.window,
         })
     }
 
-    /// x `[B, T, hidden]` at the positions after those in the caches, whose rotation is `turn` → the same shape.
-    pub(crate) fn forward(&self, x: &Array, turn: &Turn<'_>, caches: &mut Batch<'_>) -> Result<Array> {
+    /// x `[B, T, hidden]` at the positions after those in the caches → the same shape. `turn` is the rotation of those
+    /// positions; without it nothing is rotated.
+    pub(crate) fn forward(
+        &self,
+        x: &Array,
+        turn: Option<&Turn<'_>>,
+        caches: &mut Batch<'_>,
+    ) -> Result<Array> {
         let (batch, count, width) = (x.dim(0), x.dim(1), self.head_dim);
         let (queries, rotated) = (self.heads, self.heads + self.kv_heads);
         let all = rotated + self.kv_heads;
-        let projected = self.query_key_value.forward(x)?.reshape(&[batch, count, all, width])?;
-        let projected = projected.transpose(&[0, 2, 1, 3])?;
+        let projected = self.normalized_whole(self.query_key_value.forward(x)?)?;
+        let projected = projected.reshape(&[batch, count, all, width])?.transpose(&[0, 2, 1, 3])?;
         let heads = |of: &Array, from: i32, to: i32| of.slice(&[0, from, 0, 0], &[batch, to, count, width]);
-        let turned = turn.apply(&heads(&projected, 0, rotated)?)?;
+        let mut turned = heads(&projected, 0, rotated)?;
+        if let Gains::Each { gain, eps } = &self.norm {
+            turned = turned.rms_norm(None, *eps)?.multiply(gain)?;
+        }
+        if let Some(turn) = turn {
+            turned = turn.apply(&turned)?;
+        }
         let keys = heads(&turned, queries, rotated)?;
         let values = heads(&projected, rotated, all)?;
-
         let mixed = self.mix(&heads(&turned, 0, queries)?, &keys, &values, caches)?;
         let joined = mixed.transpose(&[0, 2, 1, 3])?.reshape(&[batch, count, queries * width])?;
         self.output.forward(&joined)
+    }
+
+    /// Queries, keys and values side by side; queries and keys normalized where all heads are normalized as one.
+    fn normalized_whole(&self, projected: Array) -> Result<Array> {
+        let Gains::Whole { queries, keys, eps } = &self.norm else { return Ok(projected) };
+        let (batch, count, width) = (projected.dim(0), projected.dim(1), projected.dim(2));
+        let (first, second) = (queries.dim(0), queries.dim(0) + keys.dim(0));
+        let part = |from: i32, to: i32| projected.slice(&[0, 0, from], &[batch, count, to]);
+        let queries = part(0, first)?.rms_norm(Some(queries), *eps)?;
+        let keys = part(first, second)?.rms_norm(Some(keys), *eps)?;
+        Array::concatenate(&[&queries, &keys, &part(second, width)?], 2)
     }
 
     /// Queries `[B, heads, T, d]`, keys and values `[B, kv_heads, T, d]` → values as each query weighs those that its
@@ -95,7 +186,10 @@ impl Attention {
         let mut one = |row: usize, queries: &Array, keys: &Array, values: &Array| {
             let (keys, values) = caches.layer(row, self.layer)?.extend(keys, values, visible)?;
             let mask = mask(mlx::int(count)?, keys.dim(2), self.window)?;
-            queries.attention(&keys, &values, self.scale, &mask)
+            match self.softcap {
+                None => queries.attention(&keys, &values, self.scale, &mask),
+                Some(cap) => self.capped(queries, &keys, &values, &mask, cap),
+            }
         };
         let rows = queries.dim(0);
         if rows == 1 {
@@ -108,46 +202,49 @@ impl Attention {
         }
         Array::concatenate(&mixed.iter().collect::<Vec<_>>(), 0)
     }
+
+    /// Attention of one sequence with bounded products, for which MLX has no kernel.
+    fn capped(&self, queries: &Array, keys: &Array, values: &Array, mask: &Mask, cap: f32) -> Result<Array> {
+        let (count, width, groups) = (queries.dim(2), self.head_dim, self.heads / self.kv_heads);
+        let queries = queries.scaled(self.scale)?.reshape(&[self.kv_heads, groups, count, width])?;
+        let shared = |of: &Array| of.reshape(&[self.kv_heads, 1, of.dim(2), width]);
+        let products = queries.matmul(&shared(keys)?.transpose(&[0, 1, 3, 2])?)?;
+        let bounded = products.scaled(cap.recip())?.tanh()?.scaled(cap)?;
+        let seen = match mask.allowed(count, keys.dim(2))? {
+            None => bounded,
+            Some(allowed) => {
+                let hidden = Array::scalar(f32::NEG_INFINITY).cast(bounded.dtype())?;
+                bounded.or_where_not(&allowed, &hidden)?
+            }
+        };
+        seen.softmax()?.matmul(&shared(values)?)?.reshape(&[1, self.heads, count, width])
+    }
 }
 
-/// Which of the last `keys` positions the last `queries` of them may see.
-fn mask(queries: i32, keys: i32, window: Window) -> Result<Mask> {
-    let window = window.and_then(|window| i32::try_from(window).ok()).filter(|&window| window < keys);
-    match window {
-        _ if queries == 1 => Ok(Mask::Full),
-        None => Ok(Mask::Causal),
-        Some(window) => {
-            let query = Array::range(keys - queries, keys)?.reshape(&[queries, 1])?;
-            let key = Array::range(0, keys)?.reshape(&[1, keys])?;
-            let oldest = Array::range(keys - queries - window, keys - window)?.reshape(&[queries, 1])?;
-            Ok(Mask::Allowed(key.less_or_equal(&query)?.and(&oldest.less(&key)?)?))
+impl Gains {
+    fn new(weights: &mut WeightMap<'_>, module: &str, spec: &AttentionSpec) -> Result<Self, Diagnostic> {
+        let AttentionShape { heads, kv_heads, head_dim, .. } = spec.shape;
+        let mut both = |norm: NormSpec, queries, keys| {
+            let queries = norm.gain(weights, &format!("{module}.q_norm"), queries)?;
+            Ok::<_, Diagnostic>((queries, norm.gain(weights, &format!("{module}.k_norm"), keys)?))
+        };
+        match spec.norm {
+            HeadNorm::None => Ok(Self::None),
+            HeadNorm::Whole(norm) => {
+                let (queries, keys) = both(norm, heads * head_dim, kv_heads * head_dim)?;
+                Ok(Self::Whole { queries, keys, eps: norm.eps })
+            }
+            HeadNorm::Each(norm) => {
+                let (queries, keys) = both(norm, head_dim, head_dim)?;
+                let rows: Vec<&Array> = std::iter::repeat_n(&queries, heads)
+                    .chain(std::iter::repeat_n(&keys, kv_heads))
+                    .collect();
+                let gain = mlx::int(head_dim)
+                    .and_then(|width| Array::concatenate(&rows, 0)?.reshape(&[-1, 1, width]))
+                    .map_err(|error| broken(&error))?;
+                weights.settle(&[&gain], 0)?;
+                Ok(Self::Each { gain, eps: norm.eps })
+            }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The allowed pairs as lines of `x` and `.`, one a query.
-    fn drawn(mask: &Mask) -> String {
-        let Mask::Allowed(allowed) = mask else { return format!("{mask:?}") };
-        let width = usize::try_from(allowed.dim(1)).unwrap();
-        let cells: Vec<char> =
-            allowed.to_u32().unwrap().iter().map(|&cell| if cell == 1 { 'x' } else { '.' }).collect();
-        cells.chunks(width).map(|line| line.iter().collect::<String>()).collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn a_window_counts_its_own_position() {
-        assert_eq!(drawn(&mask(3, 5, Some(2)).unwrap()), ".xx.. ..xx. ...xx");
-        assert_eq!(drawn(&mask(4, 4, Some(3)).unwrap()), "x... xx.. xxx. .xxx");
-    }
-
-    #[test]
-    fn a_window_that_reaches_everything_is_none() {
-        assert!(matches!(mask(3, 3, Some(3)).unwrap(), Mask::Causal));
-        assert!(matches!(mask(3, 5, None).unwrap(), Mask::Causal));
-        assert!(matches!(mask(1, 5, Some(2)).unwrap(), Mask::Full));
     }
 }

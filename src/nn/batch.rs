@@ -40,6 +40,11 @@ impl<'c> Batch<'c> {
         self.caches.iter().map(|cache| cache.len())
     }
 
+    /// Positions that each sequence is going to have, as far as is known.
+    pub(crate) fn reaches(&self) -> impl Iterator<Item = usize> {
+        self.caches.iter().map(|cache| cache.reach().max(cache.len() + self.count))
+    }
+
     /// One layer's part of one sequence's cache.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ const STEP: usize = 256;
 pub struct Cache {
     layers: Vec<LayerCache>,
     len: usize,
+    reach: usize,
 }
 
 /// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each.
@@ -23,7 +24,7 @@ impl Cache {
     /// An empty cache.
     #[must_use]
     pub fn new(layers: usize) -> Self {
-        Self { layers: vec![LayerCache::default(); layers], len: 0 }
+        Self { layers: vec![LayerCache::default(); layers], len: 0, reach: 0 }
     }
 
     /// Positions seen.
@@ -44,6 +45,20 @@ impl Cache {
         for layer in &mut self.layers {
             layer.len = layer.len.min(len);
         }
+    }
+
+    /// Says that the sequence is going to have so many positions. Families whose positions are stretched for long texts
+    /// alone have to know at its beginning; later it has no effect.
+    pub fn expect(&mut self, positions: usize) {
+        if self.is_empty() {
+            self.reach = self.reach.max(positions);
+        }
+    }
+
+    /// Positions that the sequence is going to have, as was said at its beginning.
+    #[must_use]
+    pub fn reach(&self) -> usize {
+        self.reach
     }
 
     /// Bytes held.

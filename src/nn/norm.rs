@@ -1,14 +1,46 @@
 //! [`RmsNorm`]: root-mean-square normalization (<https://arxiv.org/abs/1910.07467>).
 
 use crate::diagnostic::Diagnostic;
-use crate::mlx::{Array, Result};
-use crate::weights::WeightMap;
+use crate::mlx::{Array, Dtype, Result};
+use crate::weights::{WeightMap, broken};
+
+/// How a norm is computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NormSpec {
+    /// Added to the mean square.
+    pub eps: f32,
+    /// Whether the gain is stored as what it differs from 1 by.
+    pub plus_one: bool,
+}
 
 /// x / rms(x) · w over the last axis.
 #[derive(Debug)]
 pub struct RmsNorm {
     weight: Array,
     eps: f32,
+}
+
+impl NormSpec {
+    /// Takes the gain `<module>.weight` `[width]`.
+    ///
+    /// # Errors
+    /// What is missing or does not fit.
+    pub(super) fn gain(
+        self,
+        weights: &mut WeightMap<'_>,
+        module: &str,
+        width: usize,
+    ) -> Result<Array, Diagnostic> {
+        let stored = weights.vector(&format!("{module}.weight"), width)?;
+        if !self.plus_one {
+            return Ok(stored);
+        }
+        let dtype = stored.dtype();
+        let wide = stored.cast(Dtype::Float32).and_then(|wide| wide.add(&Array::scalar(1.0)));
+        let gain = wide.and_then(|wide| wide.cast(dtype)).map_err(|error| broken(&error))?;
+        weights.settle(&[&gain], 0)?;
+        Ok(gain)
+    }
 }
 
 impl RmsNorm {
@@ -20,13 +52,13 @@ impl RmsNorm {
         weights: &mut WeightMap<'_>,
         module: &str,
         width: usize,
-        eps: f32,
+        spec: NormSpec,
     ) -> Result<Self, Diagnostic> {
-        Ok(Self { weight: weights.vector(&format!("{module}.weight"), width)?, eps })
+        Ok(Self { weight: spec.gain(weights, module, width)?, eps: spec.eps })
     }
 
     /// x `[…, width]` → the same shape.
     pub(crate) fn forward(&self, x: &Array) -> Result<Array> {
-        x.rms_norm(&self.weight, self.eps)
+        x.rms_norm(Some(&self.weight), self.eps)
     }
 }

@@ -1,51 +1,32 @@
-//! [`Rope`]: rotary position embedding (<https://arxiv.org/abs/2104.09864>) and its scalings to longer contexts.
-//!
-//! Every scaling is a table of periods (reciprocals of the angular frequencies), computed once in f64.
+//! [`Rope`]: rotary position embedding (<https://arxiv.org/abs/2104.09864>) of queries and keys.
 
-use std::f64::consts::TAU;
-
-use super::Batch;
+use super::{Batch, RopeSpec};
 use crate::mlx::{self, Array, Device, Result};
-
-/// What a configuration says of rotary positions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RopeSpec {
-    /// Base of the geometric series of periods.
-    pub theta: f64,
-    /// How it was stretched to longer contexts.
-    pub scaling: Scaling,
-}
-
-/// How rotary positions were stretched to longer contexts.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Scaling {
-    /// Not at all.
-    Default,
-    /// All positions divided by a factor (<https://arxiv.org/abs/2306.15595>).
-    Linear {
-        /// At least 1.
-        factor: f64,
-    },
-    /// Long periods stretched, short ones kept, those between interpolated (<https://arxiv.org/abs/2407.21783>).
-    Llama3 {
-        /// By how much long periods are stretched.
-        factor: f64,
-        /// Periods beyond `original_context / low` count as long.
-        low: f64,
-        /// Periods below `original_context / high` count as short.
-        high: f64,
-        /// Positions the model was trained on first.
-        original_context: f64,
-    },
-}
 
 /// Rotates queries and keys by their positions.
 #[derive(Debug, Clone)]
 pub struct Rope {
-    periods: Vec<f64>,
+    head_dim: usize,
+    periods: Periods,
+    /// The longest text that is short, and the periods beyond.
+    long: Option<(usize, Periods)>,
+    gain: f64,
+    device: Device,
+}
+
+/// One for each pair of dimensions.
+#[derive(Debug, Clone)]
+struct Periods {
+    exact: Vec<f64>,
     /// The same for MLX's kernel, f32.
     kernel: Array,
-    device: Device,
+}
+
+/// Where the new positions of a sequence begin, and whether it counts as a long text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Start {
+    offset: usize,
+    long: bool,
 }
 
 /// The rotation of the new positions of a batch, made once for all layers.
@@ -55,100 +36,133 @@ pub struct Turn<'r>(Way<'r>);
 #[derive(Debug)]
 enum Way<'r> {
     /// A GPU has a kernel that rotates from an offset, each sequence's own.
-    Kernel { rope: &'r Rope, offsets: Vec<i32> },
-    /// On the CPU that kernel is a dozen small operations in every layer; with tables four are left. `[T, dims]`, or
-    /// `[B, 1, T, dims]` where sequences stand at different positions.
-    Tables { cos: Array, sin: Array },
+    Kernel { rope: &'r Rope, starts: Vec<Start> },
+    /// On the CPU that kernel is a dozen small operations in every layer; with tables four are left. `[T, head_dim]`,
+    /// or `[B, 1, T, head_dim]` where sequences stand at different positions.
+    Tables { cos: Array, sin: Array, dims: i32 },
 }
 
-impl RopeSpec {
-    /// One period for each pair of the `dims` dimensions: the position at which its angle is one radian.
-    #[must_use]
-    pub fn periods(&self, dims: usize) -> Vec<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "dimensions are small")]
-        let plain = (0..dims / 2).map(|pair| self.theta.powf((2 * pair) as f64 / dims as f64));
-        match self.scaling {
-            Scaling::Default => plain.collect(),
-            Scaling::Linear { factor } => plain.map(|period| period * factor).collect(),
-            Scaling::Llama3 { factor, low, high, original_context } => {
-                let stretch = |period: f64| {
-                    let turns = original_context / (TAU * period);
-                    if turns < low {
-                        period * factor
-                    } else if turns > high {
-                        period
-                    } else {
-                        let smooth = (turns - low) / (high - low);
-                        period / ((1.0 - smooth) / factor + smooth)
-                    }
-                };
-                plain.map(stretch).collect()
-            }
-        }
+impl Periods {
+    fn new(exact: Vec<f64>) -> Result<Self> {
+        #[expect(clippy::cast_possible_truncation, reason = "the kernel takes f32")]
+        let narrow: Vec<f32> = exact.iter().map(|&period| period as f32).collect();
+        let kernel = Array::from_f32(&narrow, &[mlx::int(narrow.len())?])?;
+        Ok(Self { exact, kernel })
     }
 }
 
 impl Rope {
-    /// Rotates heads of `dims` (even).
-    pub(crate) fn new(spec: &RopeSpec, dims: usize) -> Result<Self> {
-        let periods = spec.periods(dims);
-        #[expect(clippy::cast_possible_truncation, reason = "the kernel takes f32")]
-        let narrow: Vec<f32> = periods.iter().map(|&period| period as f32).collect();
-        let kernel = Array::from_f32(&narrow, &[mlx::int(narrow.len())?])?;
-        Ok(Self { periods, kernel, device: mlx::device() })
+    /// Rotates as the configuration says.
+    pub(crate) fn new(spec: &RopeSpec) -> Result<Self> {
+        let long = spec.long_periods();
+        let long = long.map(|(longest, periods)| Ok::<_, mlx::Error>((longest, Periods::new(periods)?)));
+        Ok(Self {
+            head_dim: spec.head_dim,
+            periods: Periods::new(spec.periods())?,
+            long: long.transpose()?,
+            gain: spec.gain(),
+            device: mlx::device(),
+        })
     }
 
     /// The rotation of a batch's new positions.
     pub(crate) fn turn(&self, batch: &Batch<'_>) -> Result<Turn<'_>> {
-        self.turn_from(batch.offsets().collect(), batch.count())
+        let is_long = |reach: usize| self.long.as_ref().is_some_and(|(longest, _)| reach > *longest);
+        let start = |(offset, reach)| Start { offset, long: is_long(reach) };
+        self.turn_from(batch.offsets().zip(batch.reaches()).map(start).collect(), batch.count())
     }
 
-    /// The rotation of `count` positions from each sequence's offset.
-    fn turn_from(&self, mut offsets: Vec<usize>, count: usize) -> Result<Turn<'_>> {
-        // One offset stands for all where all are the same.
-        if offsets.iter().all(|offset| offsets.first() == Some(offset)) {
-            offsets.truncate(1);
+    /// The rotation of `count` positions from each sequence's start.
+    fn turn_from(&self, mut starts: Vec<Start>, count: usize) -> Result<Turn<'_>> {
+        // One start stands for all where all are the same.
+        if starts.iter().all(|start| starts.first() == Some(start)) {
+            starts.truncate(1);
         }
         Ok(Turn(match self.device {
-            Device::Gpu => {
-                let offsets = offsets.into_iter().map(mlx::int).collect::<Result<Vec<i32>>>()?;
-                Way::Kernel { rope: self, offsets }
-            }
-            Device::Cpu => self.tables(&offsets, count)?,
+            Device::Gpu => Way::Kernel { rope: self, starts },
+            Device::Cpu => self.tables(&starts, count)?,
         }))
     }
 
-    /// Cosines and signed sines, so that a turn is x · cos + (x with its halves swapped) · sin.
-    fn tables(&self, offsets: &[usize], count: usize) -> Result<Way<'_>> {
-        let (mut cos, mut sin) = (Vec::new(), Vec::new());
-        for position in offsets.iter().flat_map(|&offset| offset..offset + count) {
-            #[expect(clippy::cast_precision_loss, reason = "positions are small")]
-            let angles = self.periods.iter().map(|period| position as f64 / period);
-            let (sines, cosines): (Vec<f64>, Vec<f64>) = angles.map(f64::sin_cos).unzip();
-            cos.extend(cosines.iter().chain(&cosines));
-            sin.extend(sines.iter().map(|sine| -sine).chain(sines.iter().copied()));
+    fn periods(&self, long: bool) -> &Periods {
+        match &self.long {
+            Some((_, periods)) if long => periods,
+            _ => &self.periods,
         }
+    }
+
+    /// Cosines and signed sines, so that a turn is x · cos + (x with its halves swapped) · sin.
+    fn tables(&self, starts: &[Start], count: usize) -> Result<Way<'_>> {
+        let (mut cos, mut sin) = (Vec::new(), Vec::new());
+        let still = self.head_dim - 2 * self.periods.exact.len();
+        for start in starts {
+            let periods = &self.periods(start.long).exact;
+            for position in start.offset..start.offset + count {
+                #[expect(clippy::cast_precision_loss, reason = "positions are small")]
+                let angles = periods.iter().map(|period| position as f64 / period);
+                let turns = angles.map(|angle| (self.gain * angle.sin(), self.gain * angle.cos()));
+                let (sines, cosines): (Vec<f64>, Vec<f64>) = turns.unzip();
+                cos.extend(cosines.iter().chain(&cosines));
+                sin.extend(sines.iter().map(|sine| -sine).chain(sines.iter().copied()));
+                // Dimensions that are not rotated.
+                cos.extend(std::iter::repeat_n(1.0, still));
+                sin.extend(std::iter::repeat_n(0.0, still));
+            }
+        }
+        let shape = [mlx::int(starts.len())?, 1, mlx::int(count)?, mlx::int(self.head_dim)?];
         #[expect(clippy::cast_possible_truncation, reason = "computed in f64, used in f32")]
         let table = |values: Vec<f64>| {
             let values: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
-            let (rows, count, dims) = (mlx::int(offsets.len())?, mlx::int(count)?, 2 * self.periods.len());
-            let shape = [rows, 1, count, mlx::int(dims)?];
-            Array::from_f32(&values, if rows == 1 { &shape[2..] } else { &shape })
+            Array::from_f32(&values, if starts.len() == 1 { &shape[2..] } else { &shape })
         };
-        Ok(Way::Tables { cos: table(cos)?, sin: table(sin)? })
+        Ok(Way::Tables { cos: table(cos)?, sin: table(sin)?, dims: shape[3] - mlx::int(still)? })
+    }
+
+    /// MLX's kernel from each sequence's start.
+    fn kernel(&self, x: &Array, starts: &[Start]) -> Result<Array> {
+        let dims = mlx::int(2 * self.periods.exact.len())?;
+        let x = &self.amplified(x, dims)?;
+        let long = starts.first().is_some_and(|start| start.long);
+        if starts.iter().all(|start| start.long == long) {
+            let offsets = starts.iter().map(|start| mlx::int(start.offset)).collect::<Result<Vec<i32>>>()?;
+            return x.rope(dims, &self.periods(long).kernel, &offsets);
+        }
+        let mut turned = Vec::new();
+        for (row, start) in (0..).zip(starts) {
+            let row = x.slice(&[row, 0, 0, 0], &[row + 1, x.dim(1), x.dim(2), x.dim(3)])?;
+            let periods = &self.periods(start.long).kernel;
+            turned.push(row.rope(dims, periods, &[mlx::int(start.offset)?])?);
+        }
+        Array::concatenate(&turned.iter().collect::<Vec<_>>(), 0)
+    }
+
+    /// x with its first `dims` dimensions multiplied by the gain.
+    fn amplified(&self, x: &Array, dims: i32) -> Result<Array> {
+        #[expect(clippy::cast_possible_truncation, reason = "used in f32")]
+        let gain = self.gain as f32;
+        let width = x.dim(3);
+        if self.gain.to_bits() == 1.0_f64.to_bits() {
+            return Ok(x.clone());
+        }
+        let gains: Vec<f32> = (0..width).map(|at| if at < dims { gain } else { 1.0 }).collect();
+        x.multiply(&Array::from_f32(&gains, &[width])?.cast(x.dtype())?)
     }
 }
 
 impl Turn<'_> {
-    /// x `[B, heads, T, dims]` → the same shape.
+    /// x `[B, heads, T, head_dim]` → the same shape.
     pub(crate) fn apply(&self, x: &Array) -> Result<Array> {
         match &self.0 {
-            Way::Kernel { rope, offsets } => x.rope(mlx::int(2 * rope.periods.len())?, &rope.kernel, offsets),
-            Way::Tables { cos, sin } => {
-                let [batch, heads, count, dims] = [x.dim(0), x.dim(1), x.dim(2), x.dim(3)];
-                let first = x.slice(&[0; 4], &[batch, heads, count, dims / 2])?;
-                let second = x.slice(&[0, 0, 0, dims / 2], &[batch, heads, count, dims])?;
-                let swapped = Array::concatenate(&[&second, &first], 3)?;
+            Way::Kernel { rope, starts } => rope.kernel(x, starts),
+            Way::Tables { cos, sin, dims } => {
+                let [batch, heads, count, width] = [x.dim(0), x.dim(1), x.dim(2), x.dim(3)];
+                let part = |from, to| x.slice(&[0, 0, 0, from], &[batch, heads, count, to]);
+                let (first, second) = (part(0, dims / 2)?, part(dims / 2, *dims)?);
+                let swapped = if *dims < width {
+                    Array::concatenate(&[&second, &first, &part(*dims, width)?], 3)?
+                } else {
+                    Array::concatenate(&[&second, &first], 3)?
+                };
                 let dtype = x.dtype();
                 x.multiply(&cos.cast(dtype)?)?.add(&swapped.multiply(&sin.cast(dtype)?)?)
             }
@@ -159,31 +173,29 @@ impl Turn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nn::Scaling;
+
+    fn rope(head_dim: usize, scaling: Scaling, device: Device) -> Rope {
+        let spec = RopeSpec { head_dim, dims: 4, theta: 10_000.0, scaling };
+        Rope { device, ..Rope::new(&spec).unwrap() }
+    }
+
+    fn starts(offsets: &[usize]) -> Vec<Start> {
+        // Odd offsets stand for long texts.
+        offsets.iter().map(|&offset| Start { offset, long: offset % 2 == 1 }).collect()
+    }
+
+    fn turned(rope: &Rope, offsets: &[usize], x: &Array) -> Vec<f32> {
+        let count = usize::try_from(x.dim(2)).unwrap();
+        rope.turn_from(starts(offsets), count).unwrap().apply(x).unwrap().to_f32().unwrap()
+    }
 
     #[track_caller]
-    fn check(scaling: Scaling, pair: usize, wanted: f64) {
-        let spec = RopeSpec { theta: 10_000.0, scaling };
-        let found = spec.periods(8)[pair];
-        assert!((found / wanted - 1.0).abs() < 1e-12, "{found}, not {wanted}");
-    }
-
-    #[test]
-    fn periods_are_a_geometric_series() {
-        for (pair, wanted) in [1.0, 10.0, 100.0, 1000.0].into_iter().enumerate() {
-            check(Scaling::Default, pair, wanted);
-            check(Scaling::Linear { factor: 4.0 }, pair, wanted * 4.0);
+    fn check_close(what: &str, found: &[f32], wanted: &[f32]) {
+        assert_eq!(found.len(), wanted.len(), "{what}");
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-5, "{what}: {found}, not {wanted}");
         }
-    }
-
-    #[test]
-    fn llama3_stretches_long_periods_keeps_short_ones_and_blends_between() {
-        let scaling = || Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 1024.0 };
-        // 1024 positions make 163, 16.3, 1.63 and 0.163 turns.
-        check(scaling(), 0, 1.0);
-        check(scaling(), 1, 10.0);
-        let smooth = (1024.0 / (TAU * 100.0) - 1.0) / 3.0;
-        check(scaling(), 2, 100.0 / ((1.0 - smooth) / 8.0 + smooth));
-        check(scaling(), 3, 8000.0);
     }
 
     #[test]
@@ -194,32 +206,38 @@ mod tests {
         };
         let (outer, inner) = (turn(1.0, 3.0, 6.0), turn(2.0, 4.0, 6.0 / 100.0));
         for device in [Device::Cpu, Device::Gpu] {
-            let spec = RopeSpec { theta: 10_000.0, scaling: Scaling::Default };
-            let rope = Rope { device, ..Rope::new(&spec, 4).unwrap() };
-            let found = rope.turn_from(vec![5], 2).unwrap().apply(&x).unwrap().to_f32().unwrap();
-            for (found, wanted) in found[4..].iter().zip([outer.0, inner.0, outer.1, inner.1]) {
-                assert!((found - wanted).abs() < 1e-5, "{device:?}: {found}, not {wanted}");
-            }
+            let found = turned(&rope(4, Scaling::Default, device), &[5], &x);
+            check_close(&format!("{device:?}"), &found[4..], &[outer.0, inner.0, outer.1, inner.1]);
         }
     }
 
     #[test]
-    fn every_sequence_turns_from_its_own_offset() {
-        let values: Vec<f32> = (0..48).map(|i| (f32::from(i as u8) * 0.37).sin()).collect();
-        let x = Array::from_f32(&values, &[3, 2, 2, 4]).unwrap();
+    fn dimensions_beyond_the_rotated_ones_stay_and_the_others_gain() {
+        let x = Array::from_f32(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[1, 1, 1, 6]).unwrap();
+        let scaling =
+            || Scaling::Long { short: vec![1.0; 2], long: vec![1.0; 2], original_context: 9, gain: 2.0 };
         for device in [Device::Cpu, Device::Gpu] {
-            let spec = RopeSpec { theta: 10_000.0, scaling: Scaling::Default };
-            let rope = Rope { device, ..Rope::new(&spec, 4).unwrap() };
-            let turned = |offsets: &[usize], x: &Array| {
-                rope.turn_from(offsets.to_vec(), 2).unwrap().apply(x).unwrap().to_f32().unwrap()
-            };
+            let found = turned(&rope(6, scaling(), device), &[0], &x);
+            check_close(&format!("{device:?}"), &found, &[2.0, 4.0, 6.0, 8.0, 5.0, 6.0]);
+        }
+    }
+
+    #[test]
+    fn every_sequence_turns_from_its_own_offset_with_its_own_periods() {
+        let values: Vec<f32> = (0..48_u8).map(|i| (f32::from(i) * 0.37).sin()).collect();
+        let x = Array::from_f32(&values, &[3, 2, 2, 4]).unwrap();
+        let scaling =
+            || Scaling::Long { short: vec![1.0, 2.0], long: vec![3.0, 0.5], original_context: 9, gain: 1.5 };
+        for device in [Device::Cpu, Device::Gpu] {
+            let rope = rope(4, scaling(), device);
             for offsets in [[3, 3, 9], [0, 7, 0], [4, 4, 4]] {
-                let alone = offsets.iter().zip(0..).flat_map(|(&offset, row)| {
-                    turned(&[offset], &x.slice(&[row, 0, 0, 0], &[row + 1, 2, 2, 4]).unwrap())
-                });
-                for (found, wanted) in turned(&offsets, &x).into_iter().zip(alone) {
-                    assert!((found - wanted).abs() < 1e-6, "{device:?} {offsets:?}: {found}, not {wanted}");
-                }
+                let alone: Vec<f32> = (0..)
+                    .zip(&offsets)
+                    .flat_map(|(row, &offset)| {
+                        turned(&rope, &[offset], &x.slice(&[row, 0, 0, 0], &[row + 1, 2, 2, 4]).unwrap())
+                    })
+                    .collect();
+                check_close(&format!("{device:?} {offsets:?}"), &turned(&rope, &offsets, &x), &alone);
             }
         }
     }

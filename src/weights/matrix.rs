@@ -3,7 +3,7 @@
 use super::Policy;
 use crate::mlx::{Array, Packing, Result};
 
-/// A weight `[out, in]`. Cloning shares the memory: a tied head is a clone of the embedding.
+/// A weight `[out, in]`, or those of several experts `[E, out, in]`. Cloning shares the memory: a tied head is a clone of the embedding.
 #[derive(Debug, Clone)]
 pub enum Matrix {
     /// Plain numbers.
@@ -29,7 +29,7 @@ pub enum Matrix {
 impl Matrix {
     /// A dense matrix of a `[out, in]` array.
     pub(super) fn dense(weight: Array) -> Result<Self> {
-        let transposed = weight.transpose(&[1, 0])?;
+        let transposed = weight.transpose(if weight.shape().len() == 3 { &[0, 2, 1] } else { &[1, 0] })?;
         Ok(Self::Dense { weight, transposed })
     }
 
@@ -86,6 +86,31 @@ impl Matrix {
             Self::Affine { codes, scales, biases, packing } => {
                 x.quantized_matmul(codes, scales, biases, *packing)
             }
+        }
+    }
+
+    /// The chosen of several experts: x `[…, 1, 1, in]` or `[…, k, 1, in]` and their numbers u32 `[…, k]` →
+    /// `[…, k, 1, out]`.
+    pub(crate) fn apply_chosen(&self, x: &Array, chosen: &Array) -> Result<Array> {
+        match self {
+            Self::Dense { transposed, .. } => x.matmul_of(transposed, chosen),
+            Self::Affine { codes, scales, biases, packing } => {
+                x.quantized_matmul_of(codes, scales, biases, chosen, *packing)
+            }
+        }
+    }
+
+    /// The rows of `count` experts one after the other, as one matrix for each expert.
+    pub(super) fn split(&self, count: i32) -> Result<Self> {
+        let split = |array: &Array| array.reshape(&[count, array.dim(0) / count.max(1), array.dim(1)]);
+        match self {
+            Self::Dense { weight, .. } => Self::dense(split(weight)?),
+            Self::Affine { codes, scales, biases, packing } => Ok(Self::Affine {
+                codes: split(codes)?,
+                scales: split(scales)?,
+                biases: split(biases)?,
+                packing: *packing,
+            }),
         }
     }
 

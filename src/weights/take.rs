@@ -95,6 +95,38 @@ impl WeightMap<'_> {
         Ok(matrices)
     }
 
+    /// Takes the weights `[out, in]` of a layer's experts: of the module `stacked`, which has them all, where that is
+    /// there, else of one module for each.
+    ///
+    /// # Errors
+    /// `tensor_missing`, or a shape, dtype or packing that does not fit.
+    pub fn experts(
+        &mut self,
+        stacked: &str,
+        each: &[String],
+        out: usize,
+        input: usize,
+    ) -> Result<Matrix, Diagnostic> {
+        let (stored, bytes) = if self.contains(&format!("{stacked}.weight")) {
+            self.stored(stacked, &[each.len(), out], input)?
+        } else {
+            let taken = each.iter().map(|module| self.stored_matrix(module, out, input));
+            let (parts, bytes): (Vec<Matrix>, Vec<u64>) =
+                taken.collect::<Result<Vec<_>, Diagnostic>>()?.into_iter().unzip();
+            let rows = Matrix::stacked(&parts).map_err(|error| broken(&error))?.ok_or_else(|| {
+                let first = each.first().map_or(stacked, String::as_str);
+                let message = format!("`{first}` and the other experts of its layer are packed differently");
+                Diagnostic::new(Code::UnsupportedQuantization, message)
+            })?;
+            let count = mlx::int(each.len()).map_err(|error| broken(&error))?;
+            (rows.split(count).map_err(|error| broken(&error))?, bytes.iter().sum())
+        };
+        let matrix = stored.under(&self.policy).map_err(|error| broken(&error))?;
+        drop(stored);
+        self.settle(&matrix.arrays(), bytes)?;
+        Ok(matrix)
+    }
+
     /// Ends the taking: nothing may be left but what `ignorable` accepts.
     ///
     /// # Errors
@@ -122,13 +154,18 @@ impl WeightMap<'_> {
         Ok(())
     }
 
-    /// A weight as it is stored, and its bytes.
     fn stored_matrix(&mut self, module: &str, out: usize, input: usize) -> Result<(Matrix, u64), Diagnostic> {
+        self.stored(module, &[out], input)
+    }
+
+    /// A weight `[rows…, in]` as it is stored, and its bytes.
+    fn stored(&mut self, module: &str, rows: &[usize], input: usize) -> Result<(Matrix, u64), Diagnostic> {
         let key = format!("{module}.weight");
         let (weight, bytes) = self.remove(&key)?;
         if !self.contains(&format!("{module}.scales")) {
-            if !has_shape(&weight, &[out, input]) {
-                return Err(misfit(&key, &weight, &[out, input]));
+            let shape = [rows, &[input]].concat();
+            if !has_shape(&weight, &shape) {
+                return Err(misfit(&key, &weight, &shape));
             }
             if !weight.is_float() {
                 return Err(not_float(&key, &weight));
@@ -142,7 +179,7 @@ impl WeightMap<'_> {
                 message: format!("`{module}` is packed with scales but without biases, which is not affine"),
                 ..missing
             })?;
-        let packing = packing(module, &weight, &scales, &biases, out, input)?;
+        let packing = packing(module, &weight, &scales, &biases, rows, input)?;
         let matrix = Matrix::Affine { codes: weight, scales, biases, packing };
         Ok((matrix, bytes + scales_bytes + biases_bytes))
     }
@@ -187,19 +224,22 @@ fn packing(
     codes: &Array,
     scales: &Array,
     biases: &Array,
-    out: usize,
+    rows: &[usize],
     input: usize,
 ) -> Result<Packing, Diagnostic> {
     let refuse = |message: String| Err(Diagnostic::new(Code::IncompleteAffineSet, message));
-    let width = |array: &Array| match *array.shape() {
-        [rows, columns] if usize::try_from(rows) == Ok(out) => usize::try_from(columns).ok(),
-        _ => None,
+    let width = |array: &Array| {
+        let (columns, above) = array.shape().split_last()?;
+        let fits =
+            above.len() == rows.len() && above.iter().zip(rows).all(|(&a, &b)| usize::try_from(a) == Ok(b));
+        usize::try_from(*columns).ok().filter(|_| fits)
     };
     let (Some(words), Some(groups)) = (width(codes), width(scales)) else {
         return refuse(format!(
-            "`{module}`: codes {:?} and scales {:?} are not those of a weight [{out}, {input}]",
+            "`{module}`: codes {:?} and scales {:?} are not those of a weight {:?}",
             codes.shape(),
             scales.shape(),
+            [rows, &[input]].concat(),
         ));
     };
     if biases.shape() != scales.shape() || !scales.is_float() || !biases.is_float() {

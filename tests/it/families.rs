@@ -1,6 +1,7 @@
 //! Every family against an independent implementation: logits and greedy tokens of a small random model, in every
 //! spelling of its configuration, whatever the pieces the prompt comes in.
 
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ fn tales(name: &str) -> PathBuf {
 }
 
 fn expected(dir: &Path) -> Expected {
-    let bytes = std::fs::read(dir.join("expected.safetensors")).unwrap();
+    let bytes = fs::read(dir.join("expected.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let words = |name: &str| -> Vec<[u8; 4]> {
         let data = tensors.tensor(name).unwrap().data();
@@ -45,7 +46,7 @@ fn open(dir: &Path) -> Loaded {
 fn operated(dir: &Path, yaml: &str) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("surgery.yaml");
-    std::fs::write(&path, yaml).unwrap();
+    fs::write(&path, yaml).unwrap();
     let file = SurgeryFile::read(&path);
     load(plan(&file, Checkpoint::open(dir).unwrap()).unwrap(), Options::default(), &mut |_| {}).unwrap()
 }
@@ -87,15 +88,15 @@ fn check_within(relative: f32, what: &str, actual: &[f32], wanted: &[f32]) {
 }
 
 #[track_caller]
-fn check(family: &str) {
-    let dir = families().join(family);
-    let wanted = expected(&dir);
+fn check(dir: &Path) {
+    let family = dir.file_name().unwrap().to_string_lossy();
+    let wanted = expected(dir);
     let older = dir.join("config.rope_theta.json");
-    let mut checkpoints = vec![(String::from(family), open(&dir))];
+    let mut checkpoints = vec![(family.to_string(), open(dir))];
     if older.exists() {
         let copy = tempfile::tempdir().unwrap();
-        std::fs::copy(&older, copy.path().join("config.json")).unwrap();
-        std::fs::copy(dir.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
+        fs::copy(&older, copy.path().join("config.json")).unwrap();
+        fs::copy(dir.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
         checkpoints.push((format!("{family}, older spelling"), open(copy.path())));
     }
     for (what, loaded) in checkpoints {
@@ -109,23 +110,14 @@ fn check(family: &str) {
 }
 
 #[test]
-fn llama_agrees() {
-    check("llama");
-}
-
-#[test]
-fn llama_in_affine_codes_agrees() {
-    check("llama-4bit");
-}
-
-#[test]
-fn llama_with_tied_head_and_stretched_positions_agrees() {
-    check("llama-tied-rope3");
-}
-
-#[test]
-fn mistral_with_sliding_window_agrees() {
-    check("mistral");
+fn every_family_agrees_in_every_spelling_whatever_the_pieces() {
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(families()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    assert_eq!(names.len(), 19, "{names:?}");
+    for dir in names {
+        check(&dir);
+    }
 }
 
 /// Several texts of different lengths, each going on with its own tokens: as one batch, and each alone.
@@ -165,7 +157,7 @@ fn check_batch(dir: &Path) {
 
 #[test]
 fn sequences_of_different_lengths_share_a_step_as_if_each_were_alone() {
-    for family in ["llama", "llama-4bit", "mistral"] {
+    for family in ["llama", "llama-4bit", "mistral", "gemma2", "gemma3_text", "qwen3_moe", "olmo2"] {
         check_batch(&families().join(family));
     }
     check_batch(&tales("base"));

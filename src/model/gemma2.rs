@@ -1,0 +1,88 @@
+//! `gemma2` (<https://arxiv.org/abs/2408.00118>).
+//!
+//! Norms before and after attention and feed-forward network, their gains stored as what they differ from 1 by; bounded
+//! products and logits; every other layer has a sliding window.
+
+use half::bf16;
+
+use super::Model;
+use super::args::{Args, positive};
+use super::decoder::{Block, Decoder, Layer, Multipliers};
+use super::rotary::{Theta, rope};
+use super::sizes::{Sizes, expect_activation};
+use crate::checkpoint::ModelConfig;
+use crate::diagnostic::Diagnostic;
+use crate::nn::{Activation, AttentionSpec, MlpShape, NormSpec};
+use crate::weights::WeightMap;
+
+/// What Gemma's norms store.
+pub(super) fn norm(sizes: &Sizes) -> NormSpec {
+    NormSpec { plus_one: true, ..sizes.norm() }
+}
+
+/// Builds the model.
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+    let args = &Args::new(config);
+    expect_activation(args, Activation::GeluTanh)?;
+    let sizes = Sizes::lower(args, None)?;
+    let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
+    let windows = sizes.windows(args, |layer| layer.is_multiple_of(2))?;
+    let attention = attention(args, &sizes, Some(50.0))?;
+    let multipliers = multipliers(args, &sizes, Some(30.0))?;
+    let mlp = sizes.mlp(Activation::GeluTanh, false);
+
+    Decoder::build(weights, sizes, &[rope], norm(&sizes), multipliers, |layer| {
+        let attention = AttentionSpec { window: layer.of(&windows), ..attention };
+        block(layer, 0, &attention, mlp)
+    })
+}
+
+/// Attention of Gemma's families; `cap` bounds its products where the configuration does not say.
+pub(super) fn attention(
+    args: &Args<'_>,
+    sizes: &Sizes,
+    cap: Option<f64>,
+) -> Result<AttentionSpec, Diagnostic> {
+    let bias = args.flag("attention_bias", false)?;
+    let scale = args.factor("query_pre_attn_scalar", 256.0)?.sqrt().recip();
+    let softcap = softcap(args, "attn_logit_softcapping", cap)?;
+    Ok(AttentionSpec { bias, output_bias: bias, scale, softcap, ..AttentionSpec::plain(sizes.attention) })
+}
+
+/// Embeddings times √hidden, rounded as where they were trained; `cap` bounds logits where the configuration does not
+/// say.
+pub(super) fn multipliers(
+    args: &Args<'_>,
+    sizes: &Sizes,
+    cap: Option<f64>,
+) -> Result<Multipliers, Diagnostic> {
+    #[expect(clippy::cast_precision_loss, reason = "widths are small")]
+    let embedding = bf16::from_f64((sizes.attention.hidden as f64).sqrt()).to_f32();
+    let logits_softcap = softcap(args, "final_logit_softcapping", cap)?;
+    Ok(Multipliers { embedding: Some(embedding), logits_softcap, ..Multipliers::default() })
+}
+
+/// A bound, if there is one: null is none where the configuration says null, and `default` where it says nothing.
+fn softcap(args: &Args<'_>, name: &str, default: Option<f64>) -> Result<Option<f32>, Diagnostic> {
+    let default = if args.says(name) { None } else { default };
+    let cap = args.number(name)?.or(default).map(|cap| positive(name, cap)).transpose()?;
+    #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
+    Ok(cap.map(|cap| cap as f32))
+}
+
+/// One layer of Gemma's families.
+pub(super) fn block(
+    layer: &mut Layer<'_, '_>,
+    rope: usize,
+    attention: &AttentionSpec,
+    mlp: MlpShape,
+) -> Result<Block, Diagnostic> {
+    Ok(Block {
+        rope: Some(rope),
+        attention_norms: layer.norms(Some("input_layernorm"), Some("post_attention_layernorm"))?,
+        attention: layer.attention(attention)?,
+        feed_forward_norms: layer
+            .norms(Some("pre_feedforward_layernorm"), Some("post_feedforward_layernorm"))?,
+        feed_forward: layer.mlp(mlp)?,
+    })
+}

@@ -1,0 +1,197 @@
+//! Rotary positions as `config.json` spells them: `rope_parameters` in newer files, `rope_theta` and `rope_scaling` in
+//! older ones.
+
+use serde_json::{Map, Value};
+
+use super::args::{Args, finite, missing, positive, refuse, wrong};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::nn::{RopeSpec, Scaling};
+
+/// Where older files keep the base, and what it is when nothing is said.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Theta {
+    pub(super) name: &'static str,
+    pub(super) default: f64,
+}
+
+impl Theta {
+    /// `rope_theta`, or else this.
+    pub(super) fn or(default: f64) -> Self {
+        Self { name: "rope_theta", default }
+    }
+}
+
+/// The rotation of a model whose layers all rotate alike.
+pub(super) fn rope(args: &Args<'_>, head_dim: usize, theta: Theta) -> Result<RopeSpec, Diagnostic> {
+    let table = match args.object("rope_parameters")? {
+        Some(table) => Some(table),
+        None => args.object("rope_scaling")?,
+    };
+    Table { args, table }.lower(head_dim, theta)
+}
+
+/// The rotation of the layers of one type: newer files have a table for each type. In older ones `scaled` says whether
+/// `rope_scaling` is about these.
+pub(super) fn rope_of(
+    args: &Args<'_>,
+    layer_type: &str,
+    head_dim: usize,
+    theta: Theta,
+    scaled: bool,
+) -> Result<RopeSpec, Diagnostic> {
+    let table = match args.object("rope_parameters")? {
+        Some(tables) => match tables.get(layer_type) {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(table)) => Some(table),
+            Some(other) => return Err(wrong(&format!("rope_parameters.{layer_type}"), other, "an object")),
+        },
+        None if scaled => args.object("rope_scaling")?,
+        None => None,
+    };
+    Table { args, table }.lower(head_dim, theta)
+}
+
+struct Table<'a, 'c> {
+    args: &'a Args<'c>,
+    table: Option<&'c Map<String, Value>>,
+}
+
+impl<'c> Table<'_, 'c> {
+    fn get(&self, name: &str) -> Option<&'c Value> {
+        self.table?.get(name).filter(|value| !value.is_null())
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>, Diagnostic> {
+        self.get(name).map(|value| finite(name, value)).transpose()
+    }
+
+    fn required(&self, name: &str) -> Result<f64, Diagnostic> {
+        let number = self.number(name)?.ok_or_else(|| missing(&format!("rope_scaling.{name}")))?;
+        positive(name, number)
+    }
+
+    fn flag(&self, name: &str, default: bool) -> Result<bool, Diagnostic> {
+        self.get(name)
+            .map_or(Ok(default), |value| value.as_bool().ok_or_else(|| wrong(name, value, "true or false")))
+    }
+
+    fn lower(&self, head_dim: usize, theta: Theta) -> Result<RopeSpec, Diagnostic> {
+        let base = match self.number("rope_theta")? {
+            Some(base) => base,
+            None => self.args.number(theta.name)?.unwrap_or(theta.default),
+        };
+        if base <= 0.0 {
+            return Err(refuse(format!("`{}` is {base}, which is not positive", theta.name)));
+        }
+        let dims = self.rotated(head_dim)?;
+        let kind = self.get("rope_type").or_else(|| self.get("type"));
+        let kind = kind.map(|kind| kind.as_str().ok_or_else(|| wrong("rope_type", kind, "a string")));
+        let scaling = match kind.transpose()?.unwrap_or("default") {
+            // Text has the same position along every axis of multimodal positions.
+            "default" | "mrope" => Scaling::Default,
+            "linear" => Scaling::Linear { factor: self.required("factor")? },
+            "llama3" => Scaling::Llama3 {
+                factor: self.required("factor")?,
+                low: self.required("low_freq_factor")?,
+                high: self.required("high_freq_factor")?,
+                original_context: self.required("original_max_position_embeddings")?,
+            },
+            "yarn" => self.yarn()?,
+            // The name that the first models of this kind had for it.
+            "longrope" | "su" => self.long(dims / 2)?,
+            other => {
+                let message = format!("`config.json` asks for rotary positions of type `{other}`");
+                return Err(Diagnostic::new(Code::UnsupportedModel, message)
+                    .help("known types are `default`, `linear`, `llama3`, `yarn` and `longrope`"));
+            }
+        };
+        Ok(RopeSpec { head_dim, dims, theta: base, scaling })
+    }
+
+    /// How many dimensions of a head are rotated.
+    fn rotated(&self, head_dim: usize) -> Result<usize, Diagnostic> {
+        let name = "partial_rotary_factor";
+        let part = match self.number(name)? {
+            Some(part) => part,
+            None => self.args.number(name)?.unwrap_or(1.0),
+        };
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "head widths are small, and the share is checked"
+        )]
+        let dims = if part > 0.0 && part <= 1.0 { (head_dim as f64 * part) as usize } else { 0 };
+        if dims == 0 || !dims.is_multiple_of(2) {
+            let message = format!("`{name}` {part} rotates no even part of a head width of {head_dim}");
+            return Err(refuse(message));
+        }
+        Ok(dims)
+    }
+
+    /// The factor that is said, or the ratio of the context to the original one.
+    fn factor(&self, original_context: f64) -> Result<f64, Diagnostic> {
+        if let Some(factor) = self.number("factor")? {
+            return positive("factor", factor);
+        }
+        let context = self.args.number("max_position_embeddings")?;
+        let context = context.ok_or_else(|| missing("rope_scaling.factor"))?;
+        positive("max_position_embeddings", context / original_context)
+    }
+
+    fn yarn(&self) -> Result<Scaling, Diagnostic> {
+        let original_context = match self.number("original_max_position_embeddings")? {
+            Some(original) => positive("original_max_position_embeddings", original)?,
+            None => self.args.factor("max_position_embeddings", 0.0)?,
+        };
+        let factor = self.factor(original_context)?;
+        let gain_of = |share: f64| if factor <= 1.0 { 1.0 } else { 0.1 * share * factor.ln() + 1.0 };
+        let given = |name| Ok::<_, Diagnostic>(self.number(name)?.filter(|&number| number != 0.0));
+        let gain = match (self.number("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
+            (Some(gain), _, _) => positive("attention_factor", gain)?,
+            (None, Some(share), Some(all)) => gain_of(share) / gain_of(all),
+            (None, _, _) => gain_of(1.0),
+        };
+        Ok(Scaling::Yarn {
+            factor,
+            fast: positive("beta_fast", given("beta_fast")?.unwrap_or(32.0))?,
+            slow: positive("beta_slow", given("beta_slow")?.unwrap_or(1.0))?,
+            original_context,
+            truncate: self.flag("truncate", true)?,
+            gain,
+        })
+    }
+
+    fn long(&self, pairs: usize) -> Result<Scaling, Diagnostic> {
+        let name = "original_max_position_embeddings";
+        let original = match self.number(name)? {
+            Some(original) => original,
+            None => self.args.number(name)?.ok_or_else(|| missing(name))?,
+        };
+        let original = positive(name, original)?;
+        let factor = self.factor(original)?;
+        let gain = match self.number("attention_factor")? {
+            Some(gain) => positive("attention_factor", gain)?,
+            None if factor <= 1.0 => 1.0,
+            None => (1.0 + factor.ln() / original.ln()).sqrt(),
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive, and saturating"
+        )]
+        let original_context = original as usize;
+        let (short, long) = (self.factors("short_factor", pairs)?, self.factors("long_factor", pairs)?);
+        Ok(Scaling::Long { short, long, original_context, gain })
+    }
+
+    /// A factor for each period.
+    fn factors(&self, name: &str, pairs: usize) -> Result<Vec<f64>, Diagnostic> {
+        let value = self.get(name).ok_or_else(|| missing(&format!("rope_scaling.{name}")))?;
+        let list = value.as_array().ok_or_else(|| wrong(name, value, "a list of numbers"))?;
+        if list.len() != pairs {
+            return Err(refuse(format!("`{name}` has {} factors for {pairs} periods", list.len())));
+        }
+        list.iter().map(|factor| positive(name, finite(name, factor)?)).collect()
+    }
+}

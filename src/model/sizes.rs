@@ -1,0 +1,96 @@
+//! [`Sizes`]: what every family here reads of `config.json`.
+
+use super::args::{Args, refuse};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::nn::{Activation, AttentionShape, MlpShape, NormSpec, Window};
+
+/// What every family here reads of `config.json`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) attention: AttentionShape,
+    pub(super) intermediate: usize,
+    pub(super) layers: usize,
+    pub(super) vocabulary: usize,
+    pub(super) context: Option<usize>,
+    pub(super) eps: f32,
+}
+
+impl Sizes {
+    /// Reads them. `vocabulary` is what the model type's own configuration class has, for files that leave it out.
+    pub(super) fn lower(args: &Args<'_>, vocabulary: Option<usize>) -> Result<Self, Diagnostic> {
+        let hidden = args.required_size("hidden_size")?;
+        let (heads, kv_heads, head_dim) = args.heads(hidden)?;
+        #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
+        let eps = args.number("rms_norm_eps")?.unwrap_or(1e-6) as f32;
+        let vocabulary = match (args.size("vocab_size")?, vocabulary) {
+            (Some(given), _) | (None, Some(given)) => given,
+            (None, None) => args.required_size("vocab_size")?,
+        };
+        Ok(Self {
+            attention: AttentionShape { hidden, heads, kv_heads, head_dim },
+            intermediate: args.required_size("intermediate_size")?,
+            layers: args.required_size("num_hidden_layers")?,
+            vocabulary,
+            context: args.size("max_position_embeddings")?,
+            eps,
+        })
+    }
+
+    /// The shape of a plain feed-forward network.
+    pub(super) fn mlp(&self, activation: Activation, bias: bool) -> MlpShape {
+        MlpShape { hidden: self.attention.hidden, inner: self.intermediate, bias, activation }
+    }
+
+    /// A norm that multiplies with what is stored.
+    pub(super) fn norm(&self) -> NormSpec {
+        NormSpec { eps: self.eps, plus_one: false }
+    }
+
+    /// Each layer's window: as `layer_types` says, else `sliding_window` where `is_sliding` says so of the layer.
+    pub(super) fn windows(
+        &self,
+        args: &Args<'_>,
+        is_sliding: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Window>, Diagnostic> {
+        let window = args.size("sliding_window")?;
+        let sliding: Vec<bool> = match args.words("layer_types")? {
+            None => (0..self.layers).map(is_sliding).collect(),
+            Some(types) if types.len() == self.layers => {
+                types.iter().map(|&kind| kind == "sliding_attention").collect()
+            }
+            Some(types) => {
+                let message = format!("`layer_types` has {} entries for {} layers", types.len(), self.layers);
+                return Err(refuse(message));
+            }
+        };
+        Ok(sliding.into_iter().map(|sliding| window.filter(|_| sliding)).collect())
+    }
+}
+
+/// Checks that the configuration asks for this activation, under either of its names, or for none.
+pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Result<(), Diagnostic> {
+    let known = match activation {
+        Activation::Silu => "silu",
+        Activation::GeluTanh => "gelu_pytorch_tanh",
+    };
+    for name in ["hidden_activation", "hidden_act"] {
+        match args.word(name)? {
+            None => {}
+            Some(word) if word == known => return Ok(()),
+            Some(other) => {
+                let message = format!("`{name}` `{other}` is not what `{}` computes", args.model_type());
+                return Err(Diagnostic::new(Code::UnsupportedModel, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many of `count` experts a token takes.
+pub(super) fn experts_taken(args: &Args<'_>, count: usize) -> Result<usize, Diagnostic> {
+    let taken = args.required_size("num_experts_per_tok")?;
+    if taken > count {
+        return Err(refuse(format!("`num_experts_per_tok` is {taken}, but there are {count} experts")));
+    }
+    Ok(taken)
+}
