@@ -42,7 +42,7 @@ impl<'m> Generation<'m> {
     ) -> Result<Option<Self>, Error> {
         let begin = Instant::now();
         let mut cache = model.cache();
-        cache.expect(request.prompt.len() + request.max_tokens);
+        cache.expect(request.prompt.len().saturating_add(request.max_tokens));
         let logits = run::prefill(model, &mut cache, &request.prompt, run::chunk(), each)?;
         let Some(logits) = logits else { return Ok(None) };
         let times = Times { prefill: begin.elapsed(), ..Times::default() };

@@ -193,7 +193,8 @@ impl Model for Decoder {
     }
 
     fn cache(&self) -> Cache {
-        Cache::new(self.blocks.len())
+        let longest_short = self.ropes.iter().find_map(Rope::longest_short);
+        Cache::new(self.blocks.len()).with_longest_short(longest_short)
     }
 
     fn hidden(&self, tokens: &Array, batch: &mut Batch<'_>) -> mlx::Result<Array> {

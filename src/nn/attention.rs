@@ -182,9 +182,8 @@ impl Attention {
     /// own sequence has seen: `[B, heads, T, d]`.
     fn mix(&self, queries: &Array, keys: &Array, values: &Array, caches: &mut Batch<'_>) -> Result<Array> {
         let count = caches.count();
-        let visible = self.window.map_or(usize::MAX, |window| window + count - 1);
         let mut one = |row: usize, queries: &Array, keys: &Array, values: &Array| {
-            let (keys, values) = caches.layer(row, self.layer)?.extend(keys, values, visible)?;
+            let (keys, values) = caches.layer(row, self.layer)?.extend(keys, values, self.window)?;
             let mask = mask(mlx::int(count)?, keys.dim(2), self.window)?;
             match self.softcap {
                 None => queries.attention(&keys, &values, self.scale, &mask),

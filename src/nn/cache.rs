@@ -1,5 +1,6 @@
 //! [`Cache`]: keys and values of the positions already seen, so that each is computed once.
 
+use super::Window;
 use crate::mlx::{self, Array, Result};
 
 /// Positions by which the buffers grow: seldom enough to make copies cheap, often enough to waste little.
@@ -11,20 +12,32 @@ pub struct Cache {
     layers: Vec<LayerCache>,
     len: usize,
     reach: usize,
+    /// The longest text that a model with other positions for long texts counts as short.
+    longest_short: Option<usize>,
 }
 
-/// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each.
+/// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each. What a sliding window has passed is dropped
+/// when room is needed, so a windowed layer holds its window, what comes in at once, and a step.
 #[derive(Debug, Clone, Default)]
 pub struct LayerCache {
     held: Option<(Array, Array)>,
+    /// The first position held.
+    base: usize,
     len: usize,
+    window: Window,
 }
 
 impl Cache {
     /// An empty cache.
     #[must_use]
     pub fn new(layers: usize) -> Self {
-        Self { layers: vec![LayerCache::default(); layers], len: 0, reach: 0 }
+        Self { layers: vec![LayerCache::default(); layers], len: 0, reach: 0, longest_short: None }
+    }
+
+    /// The same for a model that has other positions for texts longer than this.
+    #[must_use]
+    pub(crate) fn with_longest_short(self, longest_short: Option<usize>) -> Self {
+        Self { longest_short, ..self }
     }
 
     /// Positions seen.
@@ -39,12 +52,35 @@ impl Cache {
         self.len == 0
     }
 
-    /// Forgets all positions from `len` on, so that another continuation can share the beginning.
-    pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+    /// Whether a text of `reach` positions in all that has the first `len` in common with this one can go on from
+    /// there: nothing that it needs was dropped, and its positions are turned alike.
+    #[must_use]
+    pub fn can_resume(&self, len: usize, reach: usize) -> bool {
+        let is_long = |reach: usize| self.longest_short.is_some_and(|longest| reach > longest);
+        len == 0
+            || (len <= self.len
+                && is_long(reach) == is_long(self.reach.max(self.len))
+                && self.layers.iter().all(|layer| layer.holds_before(len)))
+    }
+
+    /// Forgets all positions from `len` on, so that another continuation can share the beginning. False, and nothing
+    /// is forgotten, where a sliding window has dropped what that continuation would need.
+    #[must_use = "where it is false nothing was forgotten"]
+    pub fn truncate(&mut self, len: usize) -> bool {
+        if len >= self.len {
+            return true;
+        }
+        if !self.layers.iter().all(|layer| layer.holds_before(len)) {
+            return false;
+        }
+        self.len = len;
         for layer in &mut self.layers {
+            if len == 0 {
+                *layer = LayerCache::default();
+            }
             layer.len = layer.len.min(len);
         }
+        true
     }
 
     /// Says that the sequence is going to have so many positions. Families whose positions are stretched for long texts
@@ -96,25 +132,51 @@ impl LayerCache {
         self.len == 0
     }
 
-    /// Writes keys and values `[1, kv_heads, T, head_dim]` of the next T positions, and returns those of the last
-    /// `visible` positions.
-    pub(crate) fn extend(&mut self, keys: &Array, values: &Array, visible: usize) -> Result<(Array, Array)> {
+    /// Writes keys and values `[1, kv_heads, T, head_dim]` of the next T positions, and returns those of all positions
+    /// that any of these sees.
+    pub(crate) fn extend(&mut self, keys: &Array, values: &Array, window: Window) -> Result<(Array, Array)> {
         let count = usize::try_from(keys.dim(2)).unwrap_or(0);
         let (start, end) = (self.len, self.len + count);
+        let from = first_seen(start, window);
+        self.window = window;
+        let mut base = self.base;
         let (held_keys, held_values) = match self.held.take() {
+            Some((held_keys, held_values)) if capacity(&held_keys) >= end - base => (held_keys, held_values),
             Some((held_keys, held_values)) => {
-                (grown(held_keys, start, end)?, grown(held_values, start, end)?)
+                // With a window what it has passed goes; then every copy has to make room for a step, or the next
+                // position would need one again.
+                let wanted = if from > base { end - from + STEP } else { end - base };
+                let kept = (from.max(base) - base, start - base);
+                base = from.max(base);
+                let moved = |held: &Array| moved(held, kept, wanted.next_multiple_of(STEP));
+                (moved(&held_keys)?, moved(&held_values)?)
             }
-            None => (room(keys, end.next_multiple_of(STEP))?, room(values, end.next_multiple_of(STEP))?),
+            None => {
+                let capacity = end.next_multiple_of(STEP);
+                (room(keys, capacity)?, room(values, capacity)?)
+            }
         };
-        let held_keys = write(held_keys, keys, start, end)?;
-        let held_values = write(held_values, values, start, end)?;
-        let from = end.saturating_sub(visible);
-        let seen = (window(&held_keys, from, end)?, window(&held_values, from, end)?);
+        let held_keys = write(held_keys, keys, start - base, end - base)?;
+        let held_values = write(held_values, values, start - base, end - base)?;
+        let seen = (part(&held_keys, from - base, end - base)?, part(&held_values, from - base, end - base)?);
         self.held = Some((held_keys, held_values));
-        self.len = end;
+        (self.base, self.len) = (base, end);
         Ok(seen)
     }
+
+    /// Whether everything is still there that a position `len` would see.
+    fn holds_before(&self, len: usize) -> bool {
+        len == 0 || self.base <= first_seen(len, self.window)
+    }
+}
+
+/// The first position that position `at` sees.
+fn first_seen(at: usize, window: Window) -> usize {
+    window.map_or(0, |window| (at + 1).saturating_sub(window))
+}
+
+fn capacity(held: &Array) -> usize {
+    usize::try_from(held.dim(2)).unwrap_or(0)
 }
 
 /// Room for `capacity` positions of arrays like `example`.
@@ -123,13 +185,10 @@ fn room(example: &Array, capacity: usize) -> Result<Array> {
     Array::zeros(&shape, example.dtype())
 }
 
-/// The same buffer, or a larger one that begins with its first `start` positions.
-fn grown(held: Array, start: usize, end: usize) -> Result<Array> {
-    if usize::try_from(held.dim(2)).is_ok_and(|capacity| capacity >= end) {
-        return Ok(held);
-    }
-    let more = room(&held, end.next_multiple_of(STEP) - start)?;
-    Array::concatenate(&[&window(&held, 0, start)?, &more], 2)
+/// A buffer of another capacity that begins with a part of this one.
+fn moved(held: &Array, (from, to): (usize, usize), capacity: usize) -> Result<Array> {
+    let more = room(held, capacity - (to - from))?;
+    Array::concatenate(&[&part(held, from, to)?, &more], 2)
 }
 
 fn write(held: Array, update: &Array, start: usize, end: usize) -> Result<Array> {
@@ -138,7 +197,7 @@ fn write(held: Array, update: &Array, start: usize, end: usize) -> Result<Array>
     held.updated(update, &from, &to)
 }
 
-fn window(held: &Array, from: usize, to: usize) -> Result<Array> {
+fn part(held: &Array, from: usize, to: usize) -> Result<Array> {
     let start = [0, 0, mlx::int(from)?, 0];
     let stop = [held.dim(0), held.dim(1), mlx::int(to)?, held.dim(3)];
     held.slice(&start, &stop)
@@ -155,20 +214,78 @@ mod tests {
         Array::from_f32(&values, &[1, 1, mlx::int(values.len()).unwrap(), 1]).unwrap()
     }
 
+    /// Adds positions in these counts, and checks after each what is seen and that no more is held than is bounded.
+    #[track_caller]
+    fn check(layer: &mut LayerCache, counts: &[usize], window: Window) {
+        for count in counts {
+            let (start, end) = (layer.len, layer.len + count);
+            let new = positions(start, end);
+            let (keys, values) = layer.extend(&new, &new, window).unwrap();
+            let wanted = positions(first_seen(start, window), end).to_f32().unwrap();
+            assert_eq!(keys.to_f32().unwrap(), wanted);
+            assert_eq!(values.to_f32().unwrap(), wanted);
+            let held = capacity(&layer.held.as_ref().unwrap().0);
+            let largest = counts.iter().max().unwrap();
+            assert!(window.is_none_or(|window| held <= window + largest + 2 * STEP), "{held} are held");
+        }
+    }
+
     #[test]
     fn what_goes_in_comes_out_across_growth_and_truncation() {
         let mut layer = LayerCache::default();
-        let mut seen = 0;
-        for count in [1, 300, 1, 255, 600] {
-            let new = positions(seen, seen + count);
-            let (keys, values) = layer.extend(&new, &new, usize::MAX).unwrap();
-            seen += count;
-            let wanted = positions(0, seen).to_f32().unwrap();
-            assert_eq!(keys.to_f32().unwrap(), wanted);
-            assert_eq!(values.to_f32().unwrap(), wanted);
-        }
+        check(&mut layer, &[1, 300, 1, 255, 600], None);
         layer.len = 10;
-        let (keys, _) = layer.extend(&positions(10, 12), &positions(10, 12), 4).unwrap();
-        assert_eq!(keys.to_f32().unwrap(), [8.0, 9.0, 10.0, 11.0]);
+        check(&mut layer, &[2], None);
+    }
+
+    #[test]
+    fn a_window_sees_what_it_should_and_holds_no_more_than_it_needs() {
+        for window in [1, 4, 255, 256, 257, 700] {
+            check(&mut LayerCache::default(), &[1, 300, 1, 255, 600, 1, 1, 400, 400, 400], Some(window));
+            check(&mut LayerCache::default(), &[1; 900], Some(window));
+        }
+    }
+
+    fn cache(window: Window, len: usize) -> Cache {
+        let mut cache = Cache::new(2);
+        for (layer, window) in [(0, window), (1, None)] {
+            let new = positions(0, 100);
+            for _ in 0..len / 100 {
+                cache.layer_mut(layer).unwrap().extend(&new, &new, window).unwrap();
+            }
+        }
+        cache.advance(len);
+        cache
+    }
+
+    #[test]
+    fn a_cache_can_be_cut_where_its_windows_still_have_what_came_before() {
+        let mut whole = cache(None, 2000);
+        assert!(whole.can_resume(1, 5000));
+        assert!(whole.truncate(1));
+        assert_eq!(whole.len(), 1);
+
+        let mut sliding = cache(Some(50), 2000);
+        assert!(!sliding.can_resume(1000, 2000));
+        assert!(!sliding.truncate(1000));
+        assert_eq!(sliding.len(), 2000);
+        assert!(sliding.can_resume(1990, 2000));
+        assert!(sliding.can_resume(0, 2000));
+        assert!(!sliding.can_resume(2001, 2000));
+        assert!(sliding.truncate(1990));
+        assert!(sliding.truncate(0));
+        assert!(sliding.is_empty());
+        assert!(sliding.layer_mut(0).unwrap().held.is_none());
+    }
+
+    #[test]
+    fn a_short_text_cannot_become_a_long_one_where_those_are_turned_otherwise() {
+        let mut cache = Cache::new(1).with_longest_short(Some(64));
+        cache.expect(40);
+        cache.advance(20);
+        cache.expect(100);
+        assert!(cache.can_resume(20, 64));
+        assert!(!cache.can_resume(20, 65));
+        assert!(cache.can_resume(0, 65));
     }
 }

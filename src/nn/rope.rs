@@ -65,6 +65,11 @@ impl Rope {
         })
     }
 
+    /// The longest text that counts as short, where longer ones are turned otherwise.
+    pub(crate) fn longest_short(&self) -> Option<usize> {
+        self.long.as_ref().map(|(longest, _)| *longest)
+    }
+
     /// The rotation of a batch's new positions.
     pub(crate) fn turn(&self, batch: &Batch<'_>) -> Result<Turn<'_>> {
         let is_long = |reach: usize| self.long.as_ref().is_some_and(|(longest, _)| reach > *longest);
