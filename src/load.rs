@@ -2,7 +2,8 @@
 //! surgery; a plan of no operations and no file at all are the same path.
 //!
 //! ```text
-//! Plan ─▶ lazy tensors ─▶ trial build (shapes only) ─▶ surgery ─▶ build: each tensor read, cast, settled ─▶ Loaded
+//! Plan ─▶ lazy tensors ─▶ trial build (shapes only) ─▶ surgery ─▶ the text model's names
+//!      ─▶ build: each tensor read, cast, settled ─▶ Loaded
 //! ```
 
 use std::time::{Duration, Instant};
@@ -74,16 +75,18 @@ fn carry_out(
     let weights = WeightMap::open(checkpoint)?;
     // Surgery keeps keys, shapes and dtypes, so a model that can be built of the stored tensors can be built of the
     // edited ones: whatever does not fit is found here, before a weight is read.
-    drop(model::build(&checkpoint.config, weights.trial())?);
+    let config = &checkpoint.config;
+    drop(model::build(config, weights.trial().text_model(config)?)?);
 
     let operating = Instant::now();
     let (weights, report) = weights.operate(plan, progress)?;
+    let weights = weights.text_model(config)?;
     let surgery = operating.elapsed();
 
     let holdings = Holdings::of(checkpoint);
     let finite = || weights.is_finite_in_f16().map_err(|error| broken(&error));
     let policy = Policy::decide(options.precision, mlx::device(), &holdings, total_memory(), finite)?;
-    let model = model::build(&checkpoint.config, weights.settling(policy.clone(), progress))?;
+    let model = model::build(config, weights.settling(policy.clone(), progress))?;
     unchanged(checkpoint)?;
     Ok((model, report, policy, Timings { surgery, total: start.elapsed() }))
 }

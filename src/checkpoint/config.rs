@@ -86,7 +86,7 @@ impl ModelConfig {
         config.hidden_size = config.count("hidden_size", defaults.hidden_size);
         config.intermediate_size = config.count("intermediate_size", defaults.intermediate_size);
         config.tied_embeddings = config.value("tie_word_embeddings").and_then(Value::as_bool);
-        config.is_vision_language = present(&config.json, "vision_config").is_some();
+        config.is_vision_language = config.json.get("vision_config").is_some_and(Value::is_object);
         config.quantization = ["quantization", "quantization_config"]
             .into_iter()
             .find_map(|name| config.value(name)?.as_object())

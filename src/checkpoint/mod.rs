@@ -28,6 +28,7 @@ mod role;
 mod sanitize;
 mod shard;
 mod sniff;
+mod text_key;
 mod weights;
 
 #[cfg(test)]

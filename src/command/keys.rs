@@ -1,5 +1,6 @@
 //! `mlxcel surgery keys`: what a pattern would see.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
@@ -61,6 +62,8 @@ struct Line<'b> {
     info: &'b TensorInfo,
     role: Option<&'static str>,
     affine: Option<AffineFormat>,
+    /// What the text model calls it, where that is another name.
+    text_key: Option<String>,
 }
 
 impl<'b> Line<'b> {
@@ -69,11 +72,12 @@ impl<'b> Line<'b> {
             Packing::Affine(set) => set.format,
             _ => None,
         };
-        Self { key, info, role: role(Role::of(key)), affine }
+        let text_key = base.config.text_key(key).filter(|name| name != key.as_str());
+        Self { key, info, role: role(Role::of(key)), affine, text_key: text_key.map(Cow::into_owned) }
     }
 
     fn text(&self) -> String {
-        let Self { info, role, affine, .. } = self;
+        let Self { info, role, affine, text_key, .. } = self;
         let mut parts = vec![format!("{} {:?}", info.dtype.to_string().to_lowercase(), info.shape)];
         parts.extend(
             affine.map(|AffineFormat { bits, group_size }| format!("{bits} bits, groups of {group_size}")),
@@ -82,11 +86,12 @@ impl<'b> Line<'b> {
         if let Origin::Tied(to) = &info.origin {
             parts.push(format!("tied to {to}"));
         }
+        parts.extend(text_key.as_ref().map(|name| format!("loaded as {name}")));
         parts.join("  ")
     }
 
     fn json(&self) -> Value {
-        let Self { key, info, role, affine } = self;
+        let Self { key, info, role, affine, text_key } = self;
         let mut object = Map::new();
         object.insert("key".to_owned(), key.as_str().into());
         object.insert("dtype".to_owned(), info.dtype.to_string().into());
@@ -99,6 +104,9 @@ impl<'b> Line<'b> {
         }
         if let Origin::Tied(to) = &info.origin {
             object.insert("tied_to".to_owned(), to.as_str().into());
+        }
+        if let Some(name) = text_key {
+            object.insert("loaded_as".to_owned(), name.as_str().into());
         }
         object.into()
     }

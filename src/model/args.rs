@@ -9,13 +9,15 @@ use crate::diagnostic::{Code, Diagnostic};
 pub(super) struct Args<'c> {
     config: &'c ModelConfig,
     text: &'c Map<String, Value>,
+    /// Whether the text model has a part of its own.
+    nested: bool,
 }
 
 impl<'c> Args<'c> {
     /// The text model's part of a configuration.
     pub(super) fn new(config: &'c ModelConfig) -> Self {
         let nested = config.json.get("text_config").and_then(Value::as_object);
-        Self { config, text: nested.unwrap_or(&config.json) }
+        Self { config, text: nested.unwrap_or(&config.json), nested: nested.is_some() }
     }
 
     fn get(&self, name: &str) -> Option<&'c Value> {
@@ -41,6 +43,12 @@ impl<'c> Args<'c> {
     /// A positive integer that has to be given.
     pub(super) fn required_size(&self, name: &str) -> Result<usize, Diagnostic> {
         self.size(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// A positive integer that a text model's own configuration may leave out, as published vision-language models do.
+    pub(super) fn size_or(&self, name: &str, default: Option<u64>) -> Result<usize, Diagnostic> {
+        let default = default.filter(|_| self.nested).and_then(|size| usize::try_from(size).ok());
+        self.size(name)?.or(default).ok_or_else(|| missing(name))
     }
 
     /// A finite number, if given.
@@ -96,6 +104,11 @@ impl<'c> Args<'c> {
             return Err(refuse(format!("a head width of {head_dim} is odd: rotary positions need pairs")));
         }
         Ok((heads, kv_heads, head_dim))
+    }
+
+    /// The values that planning needs.
+    pub(super) fn config(&self) -> &'c ModelConfig {
+        self.config
     }
 
     /// The text model's type.

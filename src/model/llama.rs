@@ -18,7 +18,7 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
     expect_activation(args, Activation::Silu)?;
     let sizes = Sizes::lower(args, None)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
-    let windows = sizes.windows(args, |_| args.model_type() == "mistral")?;
+    let windows = sizes.windows(args, |_| matches!(args.model_type(), "mistral" | "mistral3"))?;
     let bias = args.flag("attention_bias", false)?;
     let mlp = sizes.mlp(Activation::Silu, args.flag("mlp_bias", false)?);
     let attention = AttentionSpec { bias, output_bias: bias, ..AttentionSpec::plain(sizes.attention) };

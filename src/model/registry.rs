@@ -11,7 +11,7 @@ use crate::weights::WeightMap;
 type Builder = fn(&ModelConfig, &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic>;
 
 /// Every known `model_type` of a text model.
-const FAMILIES: [(&str, Builder); 12] = [
+const FAMILIES: [(&str, Builder); 21] = [
     ("gemma2", gemma2::build),
     ("gemma3_text", gemma3_text::build),
     ("granite", granite::build),
@@ -24,6 +24,16 @@ const FAMILIES: [(&str, Builder); 12] = [
     ("qwen3", qwen3::build),
     ("qwen3_moe", qwen3_moe::build),
     ("smollm3", smollm3::build),
+    // Vision-language models: their text models, or where these have no type of their own.
+    ("gemma3", gemma3_text::build),
+    ("llava", llama::build),
+    ("mistral3", llama::build),
+    ("qwen2_vl", qwen2::build),
+    ("qwen2_vl_text", qwen2::build),
+    ("qwen2_5_vl", qwen2::build),
+    ("qwen2_5_vl_text", qwen2::build),
+    ("qwen3_vl", qwen3::build),
+    ("qwen3_vl_text", qwen3::build),
 ];
 
 /// Tensors that some writers leave in a checkpoint and no model reads.

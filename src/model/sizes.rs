@@ -18,7 +18,8 @@ pub(super) struct Sizes {
 impl Sizes {
     /// Reads them. `vocabulary` is what the model type's own configuration class has, for files that leave it out.
     pub(super) fn lower(args: &Args<'_>, vocabulary: Option<usize>) -> Result<Self, Diagnostic> {
-        let hidden = args.required_size("hidden_size")?;
+        let config = args.config();
+        let hidden = args.size_or("hidden_size", config.hidden_size)?;
         let (heads, kv_heads, head_dim) = args.heads(hidden)?;
         #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
         let eps = args.number("rms_norm_eps")?.unwrap_or(1e-6) as f32;
@@ -28,8 +29,8 @@ impl Sizes {
         };
         Ok(Self {
             attention: AttentionShape { hidden, heads, kv_heads, head_dim },
-            intermediate: args.required_size("intermediate_size")?,
-            layers: args.required_size("num_hidden_layers")?,
+            intermediate: args.size_or("intermediate_size", config.intermediate_size)?,
+            layers: args.size_or("num_hidden_layers", layers_of(args.model_type()))?,
             vocabulary,
             context: args.size("max_position_embeddings")?,
             eps,
@@ -64,6 +65,15 @@ impl Sizes {
             }
         };
         Ok(sliding.into_iter().map(|sliding| window.filter(|_| sliding)).collect())
+    }
+}
+
+/// Layers that a model type has where its configuration does not say.
+fn layers_of(model_type: &str) -> Option<u64> {
+    match model_type {
+        "llama" | "mistral" => Some(32),
+        "gemma3_text" => Some(26),
+        _ => None,
     }
 }
 

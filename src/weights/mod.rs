@@ -14,6 +14,7 @@ mod operate;
 mod pages;
 mod precision;
 mod take;
+mod text;
 
 pub use matrix::Matrix;
 pub use memory::{peak_memory, total_memory};
@@ -40,6 +41,8 @@ pub struct WeightMap<'p> {
     tensors: BTreeMap<Key, (Array, u64)>,
     /// Tensors that are the same as another's (a tied head's), as long as no edit has parted them.
     ties: BTreeMap<Key, Key>,
+    /// Names in the checkpoint, where tensors have taken others since.
+    stored_as: BTreeMap<Key, Key>,
     /// Taken matrices that a tied module may ask for again, by module.
     shared: BTreeMap<String, Matrix>,
     policy: Policy,
@@ -88,6 +91,7 @@ impl WeightMap<'_> {
         Ok(Self {
             tensors,
             ties,
+            stored_as: BTreeMap::new(),
             shared: BTreeMap::new(),
             policy: Policy::native(),
             progress,

@@ -146,7 +146,8 @@ impl Holdings {
         let mut holdings =
             Self { model_type: checkpoint.config.text_model_type().to_owned(), ..Self::default() };
         for (position, (key, info)) in index.entries().iter().enumerate() {
-            if matches!(info.origin, crate::checkpoint::Origin::Tied(_)) {
+            let is_tied = matches!(info.origin, crate::checkpoint::Origin::Tied(_));
+            if is_tied || checkpoint.config.text_key(key).is_none() {
                 continue;
             }
             let elements: u64 = info.shape.iter().map(|&n| n as u64).product();

@@ -16,6 +16,7 @@ impl WeightMap<'_> {
         WeightMap {
             tensors: self.tensors.clone(),
             ties: self.ties.clone(),
+            stored_as: self.stored_as.clone(),
             shared: BTreeMap::new(),
             policy: Policy::native(),
             progress: self.progress,
@@ -27,8 +28,8 @@ impl WeightMap<'_> {
     /// listener hears of it.
     #[must_use]
     pub fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
-        let Self { tensors, ties, shared, progress, .. } = self;
-        WeightMap { tensors, ties, shared, policy, progress, listener: Some(listener) }
+        let Self { tensors, ties, stored_as, shared, progress, .. } = self;
+        WeightMap { tensors, ties, stored_as, shared, policy, progress, listener: Some(listener) }
     }
 
     /// Whether a tensor is there and not taken yet.
@@ -44,10 +45,10 @@ impl WeightMap<'_> {
     pub fn vector(&mut self, key: &str, len: usize) -> Result<Array, Diagnostic> {
         let (array, bytes) = self.remove(key)?;
         if !has_shape(&array, &[len]) {
-            return Err(misfit(key, &array, &[len]));
+            return Err(misfit(self.stored_name(key), &array, &[len]));
         }
         if !array.is_float() {
-            return Err(not_float(key, &array));
+            return Err(not_float(self.stored_name(key), &array));
         }
         let array = self.policy.cast(&array).map_err(|error| broken(&error))?;
         self.settle(&[&array], bytes)?;
@@ -134,6 +135,7 @@ impl WeightMap<'_> {
     pub fn close(self, ignorable: impl Fn(&Key) -> bool) -> Result<(), Diagnostic> {
         let left: Vec<&Key> = self.tensors.keys().filter(|key| !ignorable(key)).collect();
         let Some(first) = left.first() else { return Ok(()) };
+        let first = self.stored_name(first.as_str());
         let message = match left.len() - 1 {
             0 => format!("the model does not use `{first}`"),
             1 => format!("the model does not use `{first}` and another tensor"),
@@ -165,10 +167,10 @@ impl WeightMap<'_> {
         if !self.contains(&format!("{module}.scales")) {
             let shape = [rows, &[input]].concat();
             if !has_shape(&weight, &shape) {
-                return Err(misfit(&key, &weight, &shape));
+                return Err(misfit(self.stored_name(&key), &weight, &shape));
             }
             if !weight.is_float() {
-                return Err(not_float(&key, &weight));
+                return Err(not_float(self.stored_name(&key), &weight));
             }
             return Ok((Matrix::dense(weight).map_err(|error| broken(&error))?, bytes));
         }

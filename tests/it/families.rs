@@ -11,10 +11,10 @@ use mlxcel::{Checkpoint, Plan, SurgeryFile, plan};
 use safetensors::SafeTensors;
 
 /// What the other implementation computed.
-struct Expected {
-    tokens: Vec<u32>,
-    logits: Vec<f32>,
-    greedy: Vec<u32>,
+pub(crate) struct Expected {
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) logits: Vec<f32>,
+    pub(crate) greedy: Vec<u32>,
 }
 
 fn families() -> PathBuf {
@@ -25,7 +25,7 @@ fn tales(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales").join(name)
 }
 
-fn expected(dir: &Path) -> Expected {
+pub(crate) fn expected(dir: &Path) -> Expected {
     let bytes = fs::read(dir.join("expected.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     let words = |name: &str| -> Vec<[u8; 4]> {
@@ -39,11 +39,11 @@ fn expected(dir: &Path) -> Expected {
     }
 }
 
-fn open(dir: &Path) -> Loaded {
+pub(crate) fn open(dir: &Path) -> Loaded {
     load(Plan::identity(Checkpoint::open(dir).unwrap()), Options::default(), &mut |_| {}).unwrap()
 }
 
-fn operated(dir: &Path, yaml: &str) -> Loaded {
+pub(crate) fn operated(dir: &Path, yaml: &str) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("surgery.yaml");
     fs::write(&path, yaml).unwrap();
@@ -52,7 +52,7 @@ fn operated(dir: &Path, yaml: &str) -> Loaded {
 }
 
 /// Logits of all positions, the text coming in pieces of `chunk`.
-fn logits(model: &dyn Model, tokens: &[u32], chunk: usize) -> Vec<f32> {
+pub(crate) fn logits(model: &dyn Model, tokens: &[u32], chunk: usize) -> Vec<f32> {
     let mut all = Vec::new();
     let each = |_, piece: &[f32]| {
         all.extend_from_slice(piece);
@@ -62,7 +62,7 @@ fn logits(model: &dyn Model, tokens: &[u32], chunk: usize) -> Vec<f32> {
     all
 }
 
-fn greedy(model: &dyn Model, tokens: &[u32], count: usize) -> Vec<u32> {
+pub(crate) fn greedy(model: &dyn Model, tokens: &[u32], count: usize) -> Vec<u32> {
     let mut cache = model.cache();
     let logits = run::prefill(model, &mut cache, tokens, 7, |_| ControlFlow::Continue(())).unwrap();
     let mut next = logits.unwrap().argmax().unwrap();
@@ -87,25 +87,27 @@ fn check_within(relative: f32, what: &str, actual: &[f32], wanted: &[f32]) {
     assert!(worst <= relative * largest, "{what}: off by {worst}, the largest logit is {largest}");
 }
 
+/// Logits whatever the pieces, and greedy tokens.
+#[track_caller]
+pub(crate) fn check_model(what: &str, model: &dyn Model, wanted: &Expected) {
+    for chunk in [wanted.tokens.len(), 5, 1] {
+        let what = format!("{what}, pieces of {chunk}");
+        check_close(&what, &logits(model, &wanted.tokens, chunk), &wanted.logits);
+    }
+    assert_eq!(greedy(model, &wanted.tokens, wanted.greedy.len()), wanted.greedy, "{what}");
+}
+
 #[track_caller]
 fn check(dir: &Path) {
     let family = dir.file_name().unwrap().to_string_lossy();
     let wanted = expected(dir);
+    check_model(&family, open(dir).model.as_ref(), &wanted);
     let older = dir.join("config.rope_theta.json");
-    let mut checkpoints = vec![(family.to_string(), open(dir))];
     if older.exists() {
         let copy = tempfile::tempdir().unwrap();
         fs::copy(&older, copy.path().join("config.json")).unwrap();
         fs::copy(dir.join("model.safetensors"), copy.path().join("model.safetensors")).unwrap();
-        checkpoints.push((format!("{family}, older spelling"), open(copy.path())));
-    }
-    for (what, loaded) in checkpoints {
-        let model = loaded.model.as_ref();
-        for chunk in [wanted.tokens.len(), 5, 1] {
-            let what = format!("{what}, pieces of {chunk}");
-            check_close(&what, &logits(model, &wanted.tokens, chunk), &wanted.logits);
-        }
-        assert_eq!(greedy(model, &wanted.tokens, wanted.greedy.len()), wanted.greedy, "{what}");
+        check_model(&format!("{family}, older spelling"), open(copy.path()).model.as_ref(), &wanted);
     }
 }
 

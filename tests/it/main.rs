@@ -26,3 +26,5 @@ mod schema;
 mod score;
 mod sparse;
 mod stage;
+#[cfg(feature = "mlx")]
+mod vision_language;

@@ -49,7 +49,9 @@ fn null_is_missing_and_zero_is_nothing_to_plan_by() {
         let config = parse(&format!(r#"{{"model_type":"llama","num_attention_heads":{wrong}}}"#));
         assert_eq!((config.heads, config.kv_heads), (None, None), "{wrong}");
     }
-    assert!(!parse(r#"{"vision_config":null}"#).is_vision_language);
+    for wrong in ["null", "0", "false", "\"none\"", "[]"] {
+        assert!(!parse(&format!(r#"{{"vision_config":{wrong}}}"#)).is_vision_language, "{wrong}");
+    }
     assert!(parse(r#"{"vision_config":{}}"#).is_vision_language);
     assert_eq!(parse(r#"{"tie_word_embeddings":null}"#).tied_embeddings, None);
 }
