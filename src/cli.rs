@@ -1,9 +1,13 @@
 //! The command line: clap types only.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::diagnostic::Code;
 
 /// Runs MLX language models and operates on their weights while they load.
 #[derive(Debug, Parser)]
@@ -61,11 +65,14 @@ pub struct PlanArgs {
     /// The surgery file (YAML)
     pub file: PathBuf,
     /// The model directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short = 'm', value_name = "DIR")]
     pub model: PathBuf,
     /// How to print the plan
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    pub format: PlanFormat,
+    format: PlanFormat,
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// List every tensor instead of folding by layer
     #[arg(long)]
     pub all: bool,
@@ -97,14 +104,17 @@ pub struct CheckArgs {
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Check patterns, shapes and dtypes against this model directory too
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short = 'm', value_name = "DIR")]
     pub model: Option<PathBuf>,
     /// Leave donors alone: they need not exist here
     #[arg(long)]
     pub no_donors: bool,
     /// How to print what was found
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
-    pub format: CheckFormat,
+    format: CheckFormat,
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Count warnings as errors
     #[arg(long, value_name = "WHAT")]
     pub deny: Option<Deny>,
@@ -129,11 +139,23 @@ pub struct KeysArgs {
     /// Only the keys that this pattern matches
     pub pattern: Option<String>,
     /// The model directory
-    #[arg(long, value_name = "DIR")]
-    pub model: PathBuf,
+    #[arg(
+        long,
+        short = 'm',
+        value_name = "DIR",
+        required_unless_present = "donor",
+        conflicts_with = "donor"
+    )]
+    pub model: Option<PathBuf>,
+    /// A donor in place of a model: a .safetensors file, a directory or an index file; its keys are listed as they are
+    #[arg(long, value_name = "PATH")]
+    pub donor: Option<PathBuf>,
     /// How to print the keys
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    pub format: PlanFormat,
+    format: PlanFormat,
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 }
 
 /// `mlxcel surgery export`.
@@ -142,14 +164,17 @@ pub struct ExportArgs {
     /// The surgery file (YAML)
     pub file: PathBuf,
     /// The model directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short = 'm', value_name = "DIR")]
     pub model: PathBuf,
     /// The directory to write, which must not exist
     #[arg(long, short, value_name = "NEW")]
     pub output: PathBuf,
     /// How to say what was done
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    pub format: PlanFormat,
+    format: PlanFormat,
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Count warnings as errors; after one of the plan nothing is written
     #[arg(long, value_name = "WHAT")]
     pub deny: Option<Deny>,
@@ -168,21 +193,66 @@ pub struct DiffArgs {
     pub surgery: Option<PathBuf>,
     /// How to print the differences
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    pub format: PlanFormat,
+    format: PlanFormat,
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// List every tensor instead of folding by layer
     #[arg(long)]
     pub all: bool,
+}
+
+/// What `--format` and `--json` come to.
+macro_rules! formats {
+    ($($args:ident: $format:ident,)*) => {
+        $(impl $args {
+            /// How to print.
+            #[must_use]
+            pub fn format(&self) -> $format {
+                if self.json { $format::Json } else { self.format }
+            }
+        })*
+    };
+}
+
+formats! {
+    PlanArgs: PlanFormat,
+    CheckArgs: CheckFormat,
+    KeysArgs: PlanFormat,
+    ExportArgs: PlanFormat,
+    DiffArgs: PlanFormat,
 }
 
 /// `mlxcel surgery explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The code, such as `no_match` or `surgery::no_match`; without one, all codes are listed
-    #[arg(conflicts_with = "all")]
+    #[arg(conflicts_with = "all", value_parser = Codes, hide_possible_values = true)]
     pub code: Option<String>,
     /// List all codes by severity
     #[arg(long)]
     pub all: bool,
+}
+
+/// Any text, of which the codes are offered for completion.
+#[derive(Debug, Clone)]
+struct Codes;
+
+impl TypedValueParser for Codes {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Code::ALL.iter().map(|code| PossibleValue::new(code.name()).help(code.summary()))))
+    }
 }
 
 /// What every command that loads a model takes.
@@ -203,10 +273,29 @@ pub struct ModelArgs {
     pub quiet: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
-    pub json: bool,
+    json: bool,
+    /// How to print the result; `json` is `--json`
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text, conflicts_with = "json", hide = true)]
+    format: PlanFormat,
 }
 
 impl ModelArgs {
+    /// Whether the result is printed as one JSON object.
+    #[must_use]
+    pub fn json(&self) -> bool {
+        self.json || self.format == PlanFormat::Json
+    }
+
+    /// Whether the surgery file is named by `MLXCEL_SURGERY` and not on the command line.
+    #[must_use]
+    pub fn surgery_by_environment(&self) -> bool {
+        let named = |argument: OsString| {
+            let argument = argument.into_encoded_bytes();
+            argument == b"--surgery" || argument.starts_with(b"--surgery=")
+        };
+        self.surgery_file().is_some() && !std::env::args_os().any(named)
+    }
+
     /// The surgery file: the flag, else `MLXCEL_SURGERY`; an empty name is none.
     #[must_use]
     pub fn surgery_file(&self) -> Option<&Path> {
@@ -246,7 +335,7 @@ pub struct GenerateArgs {
     )]
     pub prompt: Option<String>,
     /// Token ids instead of a prompt; needs no tokenizer
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub tokens: Option<Vec<u32>>,
     /// A system message for the chat template
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["raw", "tokens"], allow_hyphen_values = true)]
@@ -258,30 +347,35 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "tokens"])]
     pub chat_template: Option<PathBuf>,
     /// Stop after so many tokens [default: the model's `generation_config.json`, else 512]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub max_tokens: Option<usize>,
     /// Sampling temperature; 0 always takes the likeliest token [default: `generation_config.json`, else 0]
-    #[arg(long, value_name = "T", value_parser = from_zero)]
+    #[arg(long, value_name = "T", value_parser = from_zero, allow_negative_numbers = true)]
     pub temp: Option<f32>,
     /// Keep the likeliest tokens whose probabilities sum to P (nucleus sampling)
-    #[arg(long, value_name = "P", value_parser = share)]
+    #[arg(long, value_name = "P", value_parser = share, allow_negative_numbers = true)]
     pub top_p: Option<f32>,
     /// Keep the K likeliest tokens (0: all)
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = whole::<usize>)]
     pub top_k: Option<usize>,
     /// Keep tokens at least P times as likely as the likeliest
-    #[arg(long, value_name = "P", value_parser = share)]
+    #[arg(long, value_name = "P", value_parser = share, allow_negative_numbers = true)]
     pub min_p: Option<f32>,
     /// Divide the logits of the last 20 tokens by R (1: off)
-    #[arg(long, value_name = "R", value_parser = above_zero)]
+    #[arg(long, value_name = "R", value_parser = above_zero, allow_negative_numbers = true)]
     pub repetition_penalty: Option<f32>,
     /// Seed of the sampler: the same seed gives the same text [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,
     /// Stop before this text (repeatable)
     #[arg(long, value_name = "TEXT", conflicts_with = "tokens", allow_hyphen_values = true,
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub stop: Vec<String>,
+}
+
+/// A whole number.
+fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "it must be a whole number from 0 up".to_owned())
 }
 
 /// A number from 0 up.
@@ -314,7 +408,7 @@ pub struct ScoreArgs {
     #[arg(long, value_name = "FILE", required_unless_present = "tokens", conflicts_with = "tokens")]
     pub text: Option<PathBuf>,
     /// Token ids instead of a text; needs no tokenizer
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', allow_negative_numbers = true, value_parser = whole::<u32>)]
     pub tokens: Option<Vec<u32>>,
     /// Write the logits there: `logits`, f32 [tokens, vocabulary]
     #[arg(long, value_name = "OUT.safetensors")]

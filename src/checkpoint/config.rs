@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::Quantization;
 use super::ReadError;
 use super::file::read_text;
+use super::json::{Distinct, without_non_finite};
 
 /// `config.json` must be no longer than this (mixtures with per-module quantization reach a few megabytes).
 const LONGEST: u64 = 32_000_000;
@@ -63,11 +64,20 @@ impl ModelConfig {
     /// # Errors
     /// A lowercase fragment that says why it is no JSON object.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match serde_json::from_str(text) {
+        let read = |text: &str| serde_json::from_str(text).map(|Distinct(value)| value);
+        let read = match read(text) {
+            // Python writes them; where no number is needed they do no harm.
+            Err(error) if text.contains("NaN") || text.contains("Infinity") => {
+                read(&without_non_finite(text)).map_err(|_| error)
+            }
+            read => read,
+        };
+        match read {
             Ok(Value::Object(json)) => Ok(Self::from_json(json)),
             Ok(Value::Array(_)) => Err("a JSON list, not an object".into()),
             Ok(_) => Err("a JSON value, not an object".into()),
             Err(_) if text.trim().is_empty() => Err("empty".into()),
+            Err(error) if error.is_data() => Err(error.to_string()),
             Err(error) => Err(format!("not JSON: {error}")),
         }
     }

@@ -6,7 +6,7 @@ use super::listing::Listing;
 use super::{ReadError, ReadErrorKind};
 
 /// The name of the index file in a directory of shards.
-const INDEX_FILE: &str = "model.safetensors.index.json";
+pub const INDEX_FILE: &str = "model.safetensors.index.json";
 
 /// The files to open, in name order.
 #[derive(Debug)]

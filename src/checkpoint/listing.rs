@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::error::Category;
 
 use super::error::Quoted;
@@ -103,6 +103,9 @@ impl<'de> Visitor<'de> for IndexVisitor {
         let mut weight_map = None;
         while let Some(field) = map.next_key_seed(Text)? {
             if field == "weight_map" {
+                if weight_map.is_some() {
+                    return Err(A::Error::custom("`weight_map` stands there twice"));
+                }
                 weight_map = map.next_value::<Option<WeightMap<'de>>>()?;
             } else {
                 map.next_value::<Skipped>()?;

@@ -36,6 +36,7 @@ mod testing;
 
 pub use affine::{AffineFormat, AffineSet};
 pub use config::ModelConfig;
+pub use discover::INDEX_FILE;
 pub use dtype::{byte_length, is_dense_float, mlx_can_load};
 pub use error::{ReadError, ReadErrorKind, ReadWarning};
 pub use file::open_regular;
@@ -82,8 +83,16 @@ impl Checkpoint {
             }
             (Err(error), Ok(_)) => Err(vec![error]),
             (Ok(_), Err(errors)) => Err(errors),
-            // Neither is there: the directory is no model, which is one mistake.
-            (Err(config), Err(errors)) if config.kind == ReadErrorKind::NotFound => Err(errors),
+            // Neither is there, or nothing in the directory can be seen: one mistake.
+            (Err(config), Err(errors))
+                if config.kind == ReadErrorKind::NotFound || errors.iter().any(|error| error.path == dir) =>
+            {
+                Err(errors)
+            }
+            (Err(config), Err(errors)) if errors.iter().all(|error| error.reason == config.reason) => {
+                let refused = ReadError::unreadable(dir, format!("{} for all files in it", config.reason));
+                Err(vec![refused.help("allow reading the directory and its files (`chmod -R u+rX`)")])
+            }
             (Err(config), Err(errors)) => Err(std::iter::once(config).chain(errors).collect()),
         }
     }

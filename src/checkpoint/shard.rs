@@ -5,6 +5,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::file::open_regular;
 use super::header::Header;
@@ -71,7 +75,8 @@ pub struct Shard {
     pub trailing: u64,
     /// The file as it was when its header was read.
     pub fingerprint: Fingerprint,
-    file: File,
+    /// Open, unless so many files are open that the system would refuse more: then it is opened anew for each read.
+    file: Option<Held>,
 }
 
 impl Shard {
@@ -87,6 +92,7 @@ impl Shard {
         let parsed = Header::parse(&header, data_start, fingerprint.len);
         let Header { tensors, metadata, trailing } =
             parsed.map_err(|reason| ReadError::unreadable(path, reason).help(DAMAGED))?;
+        let file = Held::new(file);
         Ok(Self { path: path.to_owned(), tensors, metadata, data_start, trailing, fingerprint, file })
     }
 
@@ -95,7 +101,17 @@ impl Shard {
     /// # Errors
     /// What the system says; a file that has shrunk is `UnexpectedEof`.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
+        match &self.file {
+            Some(held) => held.file.read_exact_at(buffer, offset),
+            None => {
+                let (file, metadata) =
+                    open_regular(&self.path).map_err(|error| io::Error::other(error.reason))?;
+                if Fingerprint::of(&metadata) != self.fingerprint {
+                    return Err(io::Error::other("the file is another than the one that was planned with"));
+                }
+                file.read_exact_at(buffer, offset)
+            }
+        }
     }
 
     /// Whether the file (both the open one and what its name leads to now) is still the one whose header was read.
@@ -103,7 +119,9 @@ impl Shard {
     /// # Errors
     /// What the system says; a name that leads nowhere any more is no error but `false`.
     pub fn unchanged(&self) -> io::Result<bool> {
-        if Fingerprint::of(&self.file.metadata()?) != self.fingerprint {
+        if let Some(held) = &self.file
+            && Fingerprint::of(&held.file.metadata()?) != self.fingerprint
+        {
             return Ok(false);
         }
         match self.path.metadata() {
@@ -119,6 +137,43 @@ impl Shard {
         let pairs = self.metadata.iter().flatten();
         pairs.filter(|(name, _)| name == "format").map(|(_, value)| value.as_str()).next_back()
     }
+}
+
+/// Files held open by all shards.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// A file that may stay open, because there are not too many.
+#[derive(Debug)]
+struct Held {
+    file: File,
+}
+
+impl Held {
+    fn new(file: File) -> Option<Self> {
+        let held = Self { file };
+        // The count is taken back where the file is dropped.
+        (HELD.fetch_add(1, Ordering::Relaxed) < most_held()).then_some(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Half of the files that the process may have open, once that is as many as the system lets it: the other half is for
+/// whoever loads the weights.
+fn most_held() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let mut limit = getrlimit(Resource::Nofile);
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            limit = raised;
+        }
+        limit.current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX)) / 2
+    })
 }
 
 /// The header's text, of a length that the file can hold.

@@ -140,7 +140,16 @@ fn compare(
     if !tensors.is_sorted() {
         tensors.par_sort();
     }
-    tensors.dedup();
+    let twice = tensors.windows(2).filter_map(|pair| match pair {
+        [(a, _), (b, _)] if a == b => Some(a),
+        _ => None,
+    });
+    let mut twice: Vec<&Key> = twice.collect();
+    twice.dedup();
+    if !twice.is_empty() {
+        return Err(ReadError::bad_index(file, format!("lists {} more than once", listed(&twice)))
+            .help("keep one entry for each tensor"));
+    }
     let mut warnings = Vec::new();
     let mut wrong = Vec::new();
     let mut unlisted = |(key, info): &(Key, TensorInfo)| {

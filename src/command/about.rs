@@ -9,6 +9,22 @@ use super::{Outcome, WRONG_COMMAND_LINE, output};
 use crate::cli::Cli;
 use crate::surgery;
 
+/// What every manual page ends with.
+const EXIT_STATUS: &str = ".SH \"EXIT STATUS\"
+.TP
+\\fB0\\fR
+Fine.
+.TP
+\\fB1\\fR
+A mistake in the input (with \\fB\\-\\-deny warnings\\fR a warning too), or a failure while running.
+.TP
+\\fB2\\fR
+A wrong command line.
+.TP
+\\fB130\\fR
+Interrupted.
+";
+
 /// `mlxcel surgery schema`.
 pub(super) fn schema() -> Outcome {
     output::stdout(&format!("{:#}\n", surgery::schema()))?;
@@ -38,6 +54,7 @@ pub(super) fn man(names: &[String]) -> Outcome {
     let title = command.get_display_name().unwrap_or("mlxcel").to_owned();
     let mut page = Vec::new();
     clap_mangen::Man::new(command).title(title).render(&mut page).into_diagnostic()?;
+    page.extend_from_slice(EXIT_STATUS.as_bytes());
     output::stdout(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,7 @@ use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &CheckArgs) -> Outcome {
     let checked: Vec<Checked> = args.files.iter().map(|path| Checked::new(path, args)).collect();
-    let text = match args.format {
+    let text = match args.format() {
         CheckFormat::Text => text(&checked, output::look()),
         CheckFormat::Json => format!("{:#}\n", json(&checked, args.model.as_deref())),
         CheckFormat::Sarif => {
@@ -64,9 +64,16 @@ fn errors_first(checked: &Checked) -> Vec<Diagnostic> {
 }
 
 fn text(checked: &[Checked], look: Look) -> String {
-    let files =
-        checked.iter().map(|one| diagnostic::render(&errors_first(one), Some(&one.file.source), look));
-    files.collect::<String>() + &summary(checked) + "\n"
+    let file = |one: &Checked| match one.answer.diagnostics() {
+        [] => format!("{}: nothing to say\n", one.file.source.path.display()),
+        _ => diagnostic::render(&errors_first(one), Some(&one.file.source), look),
+    };
+    let files: String = checked.iter().map(file).collect();
+    // Of one file that is fine everything has been said.
+    match checked {
+        [one] if one.answer.diagnostics().is_empty() => files,
+        _ => files + &summary(checked) + "\n",
+    }
 }
 
 /// `3 files: 2 errors, 1 warning`

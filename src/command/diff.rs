@@ -31,7 +31,7 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
     });
     let failed = diagnostics.iter().any(|one| one.severity() == Severity::Error);
     let source = file.as_ref().map(|file| &file.source);
-    match args.format {
+    match args.format() {
         PlanFormat::Json => output::stdout(&format!("{:#}\n", as_json(args, &found, &diagnostics, source)))?,
         PlanFormat::Text => {
             diagnostics.retain(|one| one.severity() == Severity::Error);

@@ -4,23 +4,26 @@ use std::process::ExitCode;
 
 use super::{Outcome, WRONG_COMMAND_LINE, output};
 use crate::cli::ExplainArgs;
-use crate::diagnostic::{BOLD, Code, Severity, explain, rows};
+use crate::diagnostic::{BOLD, Code, DIM, Look, Severity, explain, rows, wrap};
 
 pub(super) fn run(args: &ExplainArgs) -> Outcome {
     let Some(written) = &args.code else {
         output::stdout(&list())?;
         return Ok(ExitCode::SUCCESS);
     };
-    let name = written.strip_prefix("surgery::").unwrap_or(written);
-    let Some(code) = Code::ALL.iter().find(|code| code.name() == name) else {
-        return Ok(unknown(written, name));
+    let Some(code) = Code::named(&written.to_lowercase()) else {
+        return Ok(unknown(written));
     };
-    output::stdout(&explain(*code))?;
+    let page = explain(code);
+    // Elsewhere than on a terminal the page is Markdown.
+    output::stdout(&output::terminal_look().map_or_else(|| page.clone(), |look| drawn(&page, look)))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A code that does not exist is a wrong command line.
-fn unknown(written: &str, name: &str) -> ExitCode {
+fn unknown(written: &str) -> ExitCode {
+    let lower = written.to_lowercase();
+    let name = lower.strip_prefix("surgery::").unwrap_or(&lower);
     let near = Code::ALL
         .iter()
         .map(|code| (strsim::damerau_levenshtein(code.name(), name), code.name()))
@@ -31,6 +34,51 @@ fn unknown(written: &str, name: &str) -> ExitCode {
         "error: there is no code `{written}`\n\n  {hint}`mlxcel surgery explain` lists all codes\n"
     ));
     ExitCode::from(WRONG_COMMAND_LINE)
+}
+
+/// A page of Markdown for a terminal: paragraphs wrapped, headings and examples in colour.
+fn drawn(page: &str, look: Look) -> String {
+    let mut out = String::new();
+    let mut paragraph = String::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(kind) = line.strip_prefix("```") {
+            flush(&mut paragraph, &mut out, look);
+            let (word, colour) = match kind.split_once(' ') {
+                Some((_, "wrong")) => ("wrong", "31"),
+                Some((_, "right")) => ("right", "32"),
+                _ => ("", ""),
+            };
+            if !word.is_empty() {
+                out += &format!("  {}\n", look.paint(colour, word));
+            }
+            for line in lines.by_ref().take_while(|line| *line != "```") {
+                out += &format!("    {}\n", look.paint(DIM, line));
+            }
+        } else if let Some(heading) = line.strip_prefix("# ") {
+            for line in wrap(heading, look.width) {
+                out += &(look.paint(BOLD, &line) + "\n");
+            }
+        } else if line.is_empty() {
+            flush(&mut paragraph, &mut out, look);
+            out.push('\n');
+        } else {
+            if line.starts_with(['-', '|']) {
+                flush(&mut paragraph, &mut out, look);
+            }
+            paragraph.extend([line, " "]);
+        }
+    }
+    flush(&mut paragraph, &mut out, look);
+    out
+}
+
+/// Ends a paragraph.
+fn flush(paragraph: &mut String, out: &mut String, look: Look) {
+    let text = look.text(&std::mem::take(paragraph));
+    for line in wrap(&text, look.width.min(100)) {
+        out.extend([line.as_str(), "\n"]);
+    }
 }
 
 fn list() -> String {
@@ -47,4 +95,22 @@ fn list() -> String {
         out += &(look.paint(BOLD, heading) + "\n" + &rows(&table, 2, look));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::columns;
+
+    #[test]
+    fn every_page_fits_a_narrow_terminal_but_for_its_examples() {
+        for &code in Code::ALL {
+            for width in [30, 80] {
+                let text = drawn(&explain(code), Look { width, ..Look::PLAIN });
+                let wide = text.lines().find(|line| !line.starts_with("    ") && columns(line) > width);
+                assert_eq!(wide, None, "{code}");
+                assert!(!text.contains("```") && !text.contains("\n\n\n"), "{text}");
+            }
+        }
+    }
 }

@@ -45,7 +45,7 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
             }
         }
     }
-    match args.format {
+    match args.format() {
         PlanFormat::Json => {
             let object = json!({
                 "format_version": FORMAT_VERSION,

@@ -110,7 +110,7 @@ struct Answer {
 fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCode, Ended> {
     let prompt_len = request.prompt.len();
     let has_text = request.text.is_some();
-    let mut shown = Shown { live: !args.model.json, open: true, comma: (!has_text).then_some("") };
+    let mut shown = Shown { live: !args.model.json(), open: true, comma: (!has_text).then_some("") };
     let mut text = String::new();
     interrupt::hold();
     let begin = Instant::now();
@@ -146,7 +146,7 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
     }
     answer.text = has_text.then_some(text);
     shown.end()?;
-    if args.model.json {
+    if args.model.json() {
         output::stdout(&format!("{}\n", answer.json(model, prompt_len)))?;
     }
     if !args.model.quiet {

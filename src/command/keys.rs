@@ -1,12 +1,16 @@
 //! `mlxcel surgery keys`: what a pattern would see.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, output};
-use crate::checkpoint::{AffineFormat, Checkpoint, Key, Origin, Packing, Role, TensorInfo, packing};
+use super::{Outcome, WRONG_COMMAND_LINE, output};
+use crate::checkpoint::{
+    AffineFormat, Checkpoint, Key, ModelConfig, Origin, Packing, Role, TensorIndex, TensorInfo, Weights,
+    packing,
+};
 use crate::cli::{KeysArgs, PlanFormat};
 use crate::diagnostic::{Code, Diagnostic, Source, render, rows};
 use crate::plan::{self, json::FORMAT_VERSION};
@@ -21,22 +25,30 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
         Some((_, Ok(pattern))) => Some(pattern),
         None => None,
     };
-    let base = match Checkpoint::open(&args.model) {
-        Ok(base) => base,
-        Err(errors) => return Ok(refuse(&plan::base_refusals(&errors), None)),
+    let opened = match (&args.model, &args.donor) {
+        (Some(model), _) => Opened::model(model),
+        (None, Some(donor)) => Opened::donor(donor),
+        (None, None) => return Ok(ExitCode::from(WRONG_COMMAND_LINE)),
     };
-    let keys: Vec<Line<'_>> = (base.weights.index.entries().iter().enumerate())
+    let Opened { weights, config } = match opened {
+        Ok(opened) => opened,
+        Err(refusals) => return Ok(refuse(&refusals, None)),
+    };
+    let keys: Vec<Line<'_>> = (weights.index.entries().iter().enumerate())
         .filter(|(_, (key, _))| pattern.as_ref().is_none_or(|pattern| pattern.matches(key.as_str())))
-        .map(|(position, (key, info))| Line::new(&base, position, key, info))
+        .map(|(position, (key, info))| Line::new(&weights.index, &config, position, key, info))
         .collect();
     if let Some(pattern) = pattern.filter(|_| keys.is_empty()) {
         let text = pattern.as_str();
         let diagnostic = Diagnostic::new(Code::NoMatch, format!("`{text}` matches no tensor"))
             .label(0..text.len(), "")
-            .help(plan::no_match_help(&base.weights.index, text));
+            .help(match args.donor {
+                Some(_) => plan::no_donor_match_help(&weights, text),
+                None => plan::no_match_help(&weights.index, text),
+            });
         return Ok(refuse(&[diagnostic], Some(text)));
     }
-    match args.format {
+    match args.format() {
         PlanFormat::Text => {
             let table: Vec<_> = keys.iter().map(|line| (line.key.to_string(), line.text())).collect();
             output::stdout(&rows(&table, 0, output::list_look()))?;
@@ -47,6 +59,28 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What has keys: a model, with its head restored, or weights as they are.
+struct Opened {
+    weights: Weights,
+    config: ModelConfig,
+}
+
+impl Opened {
+    fn model(dir: &Path) -> Result<Self, Vec<Diagnostic>> {
+        match Checkpoint::open(dir) {
+            Ok(Checkpoint { weights, config, .. }) => Ok(Self { weights, config }),
+            Err(errors) => Err(plan::base_refusals(&errors)),
+        }
+    }
+
+    fn donor(path: &Path) -> Result<Self, Vec<Diagnostic>> {
+        match Weights::open(path) {
+            Ok(weights) => Ok(Self { weights, config: plan::config_beside(path).unwrap_or_default() }),
+            Err(errors) => Err(plan::donor_refusals(path, &errors)),
+        }
+    }
 }
 
 /// The diagnostics on standard error; those with a place have it in the pattern, which stands in for a file.
@@ -67,8 +101,14 @@ struct Line<'b> {
 }
 
 impl<'b> Line<'b> {
-    fn new(base: &Checkpoint, position: usize, key: &'b Key, info: &'b TensorInfo) -> Self {
-        let affine = match packing(&base.weights.index, &base.config, position) {
+    fn new(
+        index: &TensorIndex,
+        config: &ModelConfig,
+        position: usize,
+        key: &'b Key,
+        info: &'b TensorInfo,
+    ) -> Self {
+        let affine = match packing(index, config, position) {
             Packing::Affine(set) => set.format,
             _ => None,
         };

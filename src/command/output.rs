@@ -44,6 +44,12 @@ pub fn look() -> Look {
     look_of(&io::stdout(), terminal_size::terminal_size())
 }
 
+/// What standard output can show, if it is a terminal.
+#[must_use]
+pub fn terminal_look() -> Option<Look> {
+    io::stdout().is_terminal().then(look)
+}
+
 /// The same for lists, which are searched line by line: only a terminal breaks their lines.
 #[must_use]
 pub fn list_look() -> Look {

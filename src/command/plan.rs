@@ -14,7 +14,7 @@ use crate::surgery::SurgeryFile;
 pub(super) fn run(args: &PlanArgs) -> Outcome {
     let file = SurgeryFile::read(&args.file);
     let answer = Answer::planned(&file, &args.model);
-    match args.format {
+    match args.format() {
         PlanFormat::Json => {
             output::stdout(&format!("{:#}\n", Value::from(answer.json(&file, Some(&args.model)))))?;
         }

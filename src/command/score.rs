@@ -44,7 +44,7 @@ fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
         file.end()?;
     }
     let time = begin.elapsed();
-    if args.model.json {
+    if args.model.json() {
         let object = json!({
             "tokens": tokens,
             "logprobs": score.logprobs,

@@ -77,6 +77,10 @@ impl<'a> Session<'a> {
         match planned {
             Ok(plan) => Ok(Self { args, source: Some(file.source), plan }.opened()),
             Err(Refusal { diagnostics }) => {
+                if args.surgery_by_environment() {
+                    let shown = path.display();
+                    output::stderr(&format!("the surgery file `{shown}` is named by `MLXCEL_SURGERY`\n\n"));
+                }
                 say(&diagnostics, Some(&file.source));
                 Err(Ended::Said(ExitCode::FAILURE))
             }

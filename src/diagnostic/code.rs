@@ -110,6 +110,7 @@ codes! {
         PartialAffineSet = "partial_affine_set": "only scales or only biases of affine sets are scaled",
         Overwritten = "overwritten": "a later operation overwrites this edit",
         NoEffect = "no_effect": "the operation changes nothing",
+        DeadAlternative = "dead_alternative": "an alternative of the pattern matches nothing",
         UnreachedDonor = "unreached_donor": "donor tensors that no pattern reaches",
         GemmaNormOffset = "gemma_norm_offset": "the family uses a norm weight w as 1 + w",
         DuplicateId = "duplicate_id": "an id is listed twice",

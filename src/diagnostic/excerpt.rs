@@ -9,7 +9,7 @@ use super::{Label, Look, Source, Span};
 /// Columns that the drawing takes beside the text: line number, bar, spaces.
 const FRAME: usize = 12;
 /// The narrowest excerpt that still shows something.
-const NARROWEST: usize = 30;
+const NARROWEST: usize = 12;
 
 /// A stand-in for the file, with as many lines: those around labels, sanitized and cut to width, and empty ones.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ pub use github::github;
 pub use json::json;
 pub use layout::{bytes, columns, rows, wrap};
 pub use look::{BOLD, DIM, Look};
+pub(crate) use position::line_starts;
 pub use render::{render, summary};
 pub use sarif::sarif;
 

@@ -9,7 +9,17 @@ pub(super) struct Position {
     pub(super) column: usize,
 }
 
-/// A text's lines (ended by LF, with or without CR; the last may have no end).
+/// Where lines begin: behind LF, CR LF, or a CR alone, which ends a line of YAML too.
+pub(crate) fn line_starts(text: &str) -> impl Iterator<Item = usize> {
+    let breaks = text.bytes().enumerate().filter(|&(at, byte)| match byte {
+        b'\n' => true,
+        b'\r' => text.as_bytes().get(at + 1) != Some(&b'\n'),
+        _ => false,
+    });
+    std::iter::once(0).chain(breaks.map(|(at, _)| at + 1))
+}
+
+/// A text's lines; the last may have no end.
 #[derive(Debug)]
 pub(super) struct Lines<'t> {
     text: &'t str,
@@ -18,8 +28,7 @@ pub(super) struct Lines<'t> {
 
 impl<'t> Lines<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let after = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { text, starts: std::iter::once(0).chain(after).collect() }
+        Self { text, starts: line_starts(text).collect() }
     }
 
     /// At least one.

@@ -2,6 +2,7 @@
 
 use super::donor::Donor;
 use super::draft::{Context, Tally, unusable};
+use super::near;
 use super::number::Class;
 use super::scope::{Scope, What, units};
 use crate::checkpoint::{Dtype, Key};
@@ -50,7 +51,7 @@ pub(super) fn partner<'d>(
     let (key, info) = context.entry(target);
     let written = &donor.written;
     let Some((position, theirs, other)) = donor.find(key.as_str()) else {
-        missing(tally, written, key.as_str());
+        missing(tally, donor, key.as_str());
         return None;
     };
     match Class::of(other.dtype) {
@@ -74,14 +75,15 @@ pub(super) fn partner<'d>(
     None
 }
 
-/// Counts a key that a donor lacks.
-pub(super) fn missing(tally: &mut Tally, donor: &str, key: &str) {
-    tally.add(
-        Code::DonorKeyMissing,
-        format!("donor `{donor}` lacks tensors that the operation needs"),
-        "narrow the pattern or `exclude` these keys, or take a donor that has them",
-        key,
-    );
+/// Counts a key that a donor lacks. The help speaks of the first.
+pub(super) fn missing(tally: &mut Tally, donor: &Donor, key: &str) {
+    let reason = format!("donor `{}` lacks tensors that the operation needs", donor.written);
+    tally.add_with(Code::DonorKeyMissing, reason, key, || {
+        format!(
+            "narrow the pattern or `exclude` these keys, or take a donor that has them; in this donor: {}",
+            near::donor_help(&donor.weights, key)
+        )
+    });
 }
 
 /// Counts a donor tensor that MLX cannot load.

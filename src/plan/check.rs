@@ -1,8 +1,10 @@
 //! What can be said without a plan: of a file alone, and of a base that cannot be read.
 
+use std::path::Path;
+
 use super::donor::{self, Donors};
 use super::{Refusal, near, scope};
-use crate::checkpoint::{Checkpoint, ReadError, TensorIndex};
+use crate::checkpoint::{Checkpoint, ReadError, TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, SurgeryFile};
 
@@ -35,10 +37,22 @@ pub fn base_refusals(errors: &[ReadError]) -> Vec<Diagnostic> {
     errors.iter().map(donor::base_refusal).collect()
 }
 
+/// What to say of weights that were named as a donor, outside of any surgery file.
+#[must_use]
+pub fn donor_refusals(path: &Path, errors: &[ReadError]) -> Vec<Diagnostic> {
+    errors.iter().map(|error| donor::named_refusal(path, error)).collect()
+}
+
 /// The help for a pattern that matches no key of an index: where it stops matching, what stands there, what is near.
 #[must_use]
 pub fn no_match_help(index: &TensorIndex, pattern: &str) -> String {
     near::help(&near::Vocabulary::new(index), pattern)
+}
+
+/// The same for a donor's keys.
+#[must_use]
+pub fn no_donor_match_help(donor: &Weights, pattern: &str) -> String {
+    near::donor_help(donor, pattern)
 }
 
 /// Reports donors that no key can match, whatever the base: both sides of `add` and `interpolate` have one name.
@@ -58,8 +72,10 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
             if !matches {
                 let message =
                     format!("donor `{}` has no tensor that `{}` matches", donor.written, pattern.as_str());
-                let diagnostic = Diagnostic::new(Code::DonorKeyMissing, message)
-                    .help("donor tensors are found by the base's key, which the pattern matches");
+                let diagnostic = Diagnostic::new(Code::DonorKeyMissing, message).help(format!(
+                    "donor tensors are found by the base's key, which the pattern matches; {}",
+                    near::donor_help(&donor.weights, pattern.as_str())
+                ));
                 diagnostics.push(source.mark(diagnostic, ""));
             }
         }
@@ -76,6 +92,7 @@ pub fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagno
     for draft in super::draft_all(file, base, &scopes, &Donors::default()) {
         diagnostics.extend(draft.diagnostics);
     }
+    diagnostics.extend(near::fragments(file, &base.weights.index));
     super::sort(&mut diagnostics);
     diagnostics
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::say;
-use crate::checkpoint::{Key, ModelConfig, ReadError, ReadErrorKind, ReadWarning, TensorInfo, Weights};
+use crate::checkpoint::{
+    INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, ReadWarning, TensorInfo, Weights,
+};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, Operation, Spanned, SurgeryFile};
 
@@ -56,8 +58,9 @@ impl Donors {
         // Two spellings of one file are one donor; what cannot be resolved is told apart by its spelling.
         let mut distinct: Vec<(PathBuf, Vec<&Spanned<PathBuf>>)> = Vec::new();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
-        for source in file.operations.iter().flat_map(sources) {
-            let identity = source.value.canonicalize().unwrap_or_else(|_| source.value.clone());
+        let of_fragments = file.fragments.iter().flat_map(|fragment| &fragment.sources);
+        for source in file.operations.iter().flat_map(sources).chain(of_fragments) {
+            let identity = identity(&source.value);
             let place = *known.entry(identity.clone()).or_insert_with(|| {
                 distinct.push((identity, Vec::new()));
                 distinct.len() - 1
@@ -160,6 +163,18 @@ impl Donors {
     }
 }
 
+/// What two spellings of one donor have in common. A directory with an index file is what its index file says.
+fn identity(source: &Path) -> PathBuf {
+    let path =
+        match (source.file_name(), source.parent()) {
+            (Some(name), Some(dir)) if name == INDEX_FILE && source.is_file() => {
+                if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
+            }
+            _ => source,
+        };
+    path.canonicalize().unwrap_or_else(|_| source.to_owned())
+}
+
 /// The donors that an operation names, in the order of its fields.
 pub(super) fn sources(operation: &Operation) -> impl Iterator<Item = &Spanned<PathBuf>> {
     let (first, second) = match &operation.kind {
@@ -177,7 +192,8 @@ fn written(dir: &Path, resolved: &Path) -> String {
 }
 
 /// `config.json` beside the weights of a donor directory (or its index file), where it is readable.
-fn config_beside(path: &Path) -> Option<ModelConfig> {
+#[must_use]
+pub fn config_beside(path: &Path) -> Option<ModelConfig> {
     let dir = if path.is_dir() {
         path
     } else if path.extension().is_some_and(|e| e == "json") {
@@ -205,6 +221,16 @@ fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) 
         ReadErrorKind::NotFound | ReadErrorKind::Unreadable => with_help(Code::DonorUnreadable, error),
         ReadErrorKind::BadIndex => with_help(Code::BadShardIndex, error),
     }
+}
+
+/// A refusal of weights that were named outside of a surgery file.
+pub(super) fn named_refusal(path: &Path, error: &ReadError) -> Diagnostic {
+    let code = match error.kind {
+        ReadErrorKind::NotFound if error.path == path => Code::DonorNotFound,
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::DonorUnreadable,
+        ReadErrorKind::BadIndex => Code::BadShardIndex,
+    };
+    with_help(code, error)
 }
 
 /// A refusal of the base, as a diagnostic without a place in the YAML.

@@ -123,6 +123,13 @@ impl Tally {
         found.names.push((name.to_owned(), detail.to_owned()));
     }
 
+    /// The same, with a help that is made for the first name only.
+    pub(super) fn add_with(&mut self, code: Code, reason: String, name: &str, help: impl FnOnce() -> String) {
+        let entry = self.found.entry((code, reason));
+        let found = entry.or_insert_with(|| Found { help: help(), names: Vec::new() });
+        found.names.push((name.to_owned(), String::new()));
+    }
+
     /// Whether nothing was counted.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()

@@ -2,6 +2,7 @@
 //! doubts: holding a [`Plan`] is the proof that its file is right.
 
 mod add;
+mod alternative;
 mod blendable;
 mod check;
 pub(crate) mod cost;
@@ -25,20 +26,23 @@ mod summary;
 mod subject;
 mod tie;
 
-pub use check::{base_refusals, check, check_without_donors, no_match_help, refuse};
-pub use donor::Donor;
+pub use check::{
+    base_refusals, check, check_without_donors, donor_refusals, no_donor_match_help, no_match_help, refuse,
+};
+pub use donor::{Donor, config_beside};
 pub use program::Program;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
-
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use crate::checkpoint::{Checkpoint, Key, Shard, TensorInfo};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 pub use crate::surgery::Method;
-use crate::surgery::{Kind, Operation, SurgeryFile};
+use crate::surgery::{Kind, Operation, SurgeryFile, WRITTEN};
 use donor::Donors;
 use draft::{Context, Draft};
 use near::Vocabulary;
@@ -187,6 +191,7 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
     for draft in &mut drafts {
         diagnostics.append(&mut draft.diagnostics);
     }
+    diagnostics.extend(near::fragments(file, &base.weights.index));
     diagnostics.extend(donors.formats(base.weights.format.as_deref()));
     sort(&mut diagnostics);
     if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error) {
@@ -219,8 +224,13 @@ fn draft_all(file: &SurgeryFile, base: &Checkpoint, scopes: &[Scope], donors: &D
                 near::no_match(&context, operation, scope, &mut draft);
             } else {
                 draft_one(&context, operation, scope, &mut draft);
+                alternative::remark(&context, operation, &mut draft);
             }
             draft.edits.sort_by_key(|edit| edit.target);
+            if !operation.sound {
+                // What is remarked of a stand-in is no remark on the file.
+                draft.diagnostics.retain(|found| found.severity() == Severity::Error);
+            }
             draft
         })
         .collect()
@@ -243,10 +253,38 @@ fn draft_one(context: &Context<'_>, operation: &Operation, scope: &Scope, draft:
     }
 }
 
-/// File order: by the first place in the YAML; what has none (the model's own) comes first.
-fn sort(diagnostics: &mut [Diagnostic]) {
+/// File order: by the first place in the YAML; what has none (the model's own) comes first. A mistake that is written once
+/// and used in several places is one.
+fn sort(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span.start));
+    let mut first: HashMap<(Code, String, usize), usize> = HashMap::new();
+    let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
+    for diagnostic in diagnostics.drain(..) {
+        let written = match diagnostic.labels.as_slice() {
+            [_, written] if written.message == WRITTEN => written.span.start,
+            _ => {
+                kept.push(diagnostic);
+                continue;
+            }
+        };
+        match first.entry((diagnostic.code, diagnostic.message.clone(), written)) {
+            Entry::Occupied(known) => {
+                let labels = &mut kept[*known.get()].labels;
+                if labels.len() < MOST_USES {
+                    labels.extend(diagnostic.labels.into_iter().take(1));
+                }
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(kept.len());
+                kept.push(diagnostic);
+            }
+        }
+    }
+    *diagnostics = kept;
 }
+
+/// A mistake that is used in more places is labelled at the first of them.
+const MOST_USES: usize = 8;
 
 impl Step {
     fn new(((operation, scope), draft): ((&Operation, &Scope), Draft)) -> Self {

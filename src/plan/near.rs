@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use super::draft::{Context, Draft};
 use super::say;
 use super::scope::{Matcher, Scope};
-use crate::checkpoint::TensorIndex;
+use crate::checkpoint::{TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Operation, Pattern};
+use crate::surgery::{Operation, Pattern, Spanned, SurgeryFile};
 
 /// So many distinct names are compared with a pattern, at most.
 const TEMPLATES: usize = 4096;
@@ -65,7 +65,6 @@ impl<'b> Vocabulary<'b> {
 
 /// Reports an operation whose pattern matches nothing, or whose excludes leave nothing.
 pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
-    let pattern = &operation.pattern.value;
     if scope.excluded > 0 {
         let message =
             format!("`exclude` leaves none of the {} that the pattern matches", keys(scope.excluded));
@@ -78,9 +77,21 @@ pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Sco
         draft.say(operation.pattern.mark(diagnostic, "matches"));
         return;
     }
-    let message = format!("`{}` matches no tensor", pattern.as_str());
-    let help = help(context.vocabulary, pattern.as_str());
-    draft.say(operation.pattern.mark(Diagnostic::new(Code::NoMatch, message).help(help), ""));
+    draft.say(nothing(context.vocabulary, &operation.pattern));
+}
+
+fn nothing(vocabulary: &Vocabulary<'_>, pattern: &Spanned<Pattern>) -> Diagnostic {
+    let text = pattern.value.as_str();
+    let diagnostic = Diagnostic::new(Code::NoMatch, format!("`{text}` matches no tensor"));
+    pattern.mark(diagnostic.help(help(vocabulary, text)), "")
+}
+
+/// Reports the patterns of operations that could not be read whole, where they match nothing.
+pub(super) fn fragments(file: &SurgeryFile, index: &TensorIndex) -> Vec<Diagnostic> {
+    let vocabulary = Vocabulary::new(index);
+    let patterns: Vec<_> = file.fragments.iter().filter_map(|fragment| fragment.pattern.as_ref()).collect();
+    let dead = patterns.par_iter().filter(|pattern| !vocabulary.any(&pattern.value));
+    dead.map(|pattern| nothing(&vocabulary, pattern)).collect()
 }
 
 fn keys(n: usize) -> String {
@@ -89,6 +100,22 @@ fn keys(n: usize) -> String {
 
 /// Where a pattern dies and what it may have meant.
 pub(super) fn help(vocabulary: &Vocabulary<'_>, pattern: &str) -> String {
+    help_with(vocabulary, pattern, "`mlxcel surgery keys --model DIR` lists the keys")
+}
+
+/// The same for a donor that was opened as `path`.
+pub(super) fn donor_help(donor: &Weights, pattern: &str) -> String {
+    let keys = donor.index.entries();
+    if keys.iter().any(|(key, _)| key.as_str().contains(".lora_")) {
+        return "the donor is a LoRA adapter: its factors have keys of their own; merge it into full weights, or into one \
+                delta a tensor, and name that"
+            .into();
+    }
+    let list = format!("`mlxcel surgery keys --donor {}` lists its keys", donor.path.display());
+    help_with(&Vocabulary::new(&donor.index), pattern, &list)
+}
+
+fn help_with(vocabulary: &Vocabulary<'_>, pattern: &str, list: &str) -> String {
     if vocabulary.index.entries().is_empty() {
         return "the checkpoint has no tensor at all".into();
     }
@@ -101,7 +128,7 @@ pub(super) fn help(vocabulary: &Vocabulary<'_>, pattern: &str) -> String {
     if !near.is_empty() {
         parts.push(format!("nearest: {}", say::names(&near)));
     }
-    parts.push("`mlxcel surgery keys --model DIR` lists the keys".into());
+    parts.push(list.to_owned());
     parts.join("; ")
 }
 

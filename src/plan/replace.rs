@@ -68,7 +68,7 @@ fn single<'d>(
     faults: &mut Tally,
 ) -> Option<Found<'d>> {
     let Some((position, key, other)) = donor.find(theirs) else {
-        blendable::missing(faults, &donor.written, theirs);
+        blendable::missing(faults, donor, theirs);
         return None;
     };
     same(context, donor, target, (key, other), faults).then_some((position, key))
@@ -103,7 +103,7 @@ fn whole_set<'d>(
     for (target, theirs) in [(set.codes, codes), (set.scales, scales), (set.biases, biases)] {
         match donor.find(&theirs) {
             None => {
-                blendable::missing(faults, &donor.written, &theirs);
+                blendable::missing(faults, donor, &theirs);
                 all = false;
             }
             Some((position, key, other)) if all => {

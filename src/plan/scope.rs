@@ -85,7 +85,7 @@ impl Matcher {
 }
 
 /// What every matching key begins and ends with. Nothing is said of a pattern with escapes.
-fn literal_ends(pattern: &str) -> (&str, &str) {
+pub(super) fn literal_ends(pattern: &str) -> (&str, &str) {
     if pattern.contains('\\') {
         return ("", "");
     }

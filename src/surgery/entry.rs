@@ -4,20 +4,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::fields::{Field, Op};
-use super::keys::{Seen, is_named, key_name, no_value, shown, unknown};
+use super::keys::{Seen, is_named, key_name, left_merge, no_value, shown, unknown};
 use super::node::{Node, Value};
 use super::report::Report;
 use super::values::{self, Values};
-use super::{Granularity, Kind, Operation, Spanned, suggest, texts};
+use super::{Fragment, Granularity, Kind, Method, Operation, Spanned, suggest, texts};
 use crate::diagnostic::{Code, Diagnostic};
 
-/// Lowers one entry of `operations`; `None` if it has a mistake, which is then in the report.
-pub(super) fn operation(
-    index: usize,
-    entry: &Node,
-    dir: &Path,
-    report: &mut Report<'_>,
-) -> Option<Operation> {
+/// What becomes of an entry of `operations`.
+pub(super) enum Lowered {
+    /// It can be planned, though perhaps only for the sake of its other mistakes.
+    Operation(Operation),
+    /// Too much of it is wrong.
+    Fragment(Fragment),
+}
+
+/// Lowers one entry of `operations`; what is wrong with it goes into the report.
+pub(super) fn operation(index: usize, entry: &Node, dir: &Path, report: &mut Report<'_>) -> Option<Lowered> {
     let Value::Map(pairs) = &entry.value else {
         let message = format!("operation {} is {}, not a mapping", index + 1, entry.value.kind());
         let help = "an operation has `op`, `pattern` and fields of its own".to_owned();
@@ -35,20 +38,27 @@ pub(super) fn operation(
         values: Values::new(dir),
         meant: BTreeSet::new(),
         clean: op.is_some(),
+        plannable: op.is_some(),
     };
     reader.fields(pairs, report);
-    let op = op?;
-    reader.missing(&op, report);
-    if let (Op::Replace, Some(pattern), Some(source_key)) =
-        (op.value, &reader.values.pattern, &reader.values.source_key)
-    {
-        reader.clean &= texts::check_captures(pattern, source_key, report);
+    if let Some(op) = &op {
+        reader.missing(op, report);
+        if let (Op::Replace, Some(pattern), Some(source_key)) =
+            (op.value, &reader.values.pattern, &reader.values.source_key)
+            && !texts::check_captures(pattern, source_key, report)
+        {
+            reader.clean = false;
+            reader.plannable = false;
+        }
     }
-    if !reader.clean || reader.values.failed {
-        return None;
+    let sound = reader.clean && !reader.values.failed;
+    match op.filter(|op| reader.plannable && reader.values.suffice(op.value, sound)) {
+        Some(op) => {
+            let line = report.line(op.used().start);
+            assemble(index, line, &op, reader.values, sound).map(Lowered::Operation)
+        }
+        None => Some(Lowered::Fragment(reader.values.into_fragment())),
     }
-    let line = report.line(op.span.start);
-    assemble(index, line, &op, reader.values)
 }
 
 /// The operation an entry names, in a field that may be misspelt itself.
@@ -60,7 +70,7 @@ fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Op
     let Some((key, value)) = exact.or_else(|| pairs.iter().find(|(key, _)| misspelt(key))) else {
         let missing = Diagnostic::new(Code::MissingField, "an operation has no `op`");
         let place = pairs.first().map_or_else(|| entry.visible(), |(key, _)| key.visible());
-        let missing = place.mark(missing, "no `op` in this mapping");
+        let missing = place.blame(missing, "no `op` in this mapping");
         report.push(missing.help(format!("add `op:` with one of {}", op_names())));
         return None;
     };
@@ -72,7 +82,7 @@ fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Op
                 let help = suggest::did_you_mean(near, &format!("the operations are {}", op_names()));
                 let unknown =
                     Diagnostic::new(Code::UnknownOperation, format!("unknown operation `{}`", shown(name)));
-                report.push(value.mark(unknown, "").help(help));
+                report.push(value.blame(unknown, "").help(help));
             }
             op
         }
@@ -101,7 +111,10 @@ struct Reader<'d> {
     values: Values<'d>,
     /// Fields that a misspelt or misplaced one stands for.
     meant: BTreeSet<Field>,
+    /// Whether nothing is wrong with it.
     clean: bool,
+    /// Whether planning it could not find a mistake that only follows from one already named.
+    plannable: bool,
 }
 
 impl Reader<'_> {
@@ -111,8 +124,17 @@ impl Reader<'_> {
             pairs.iter().filter_map(|(key, _)| key_name(key).and_then(Field::named)).collect();
         let mut seen = Seen::default();
         for (key, value) in pairs {
+            if left_merge(key, value, report) {
+                self.clean = false;
+                continue;
+            }
             if seen.repeats(key, report) {
                 self.clean = false;
+                match key_name(key).and_then(Field::named) {
+                    // Nobody knows which of the two is meant.
+                    Some(field) => self.values.forget(field),
+                    None => self.plannable = false,
+                }
                 continue;
             }
             match key_name(key).and_then(Field::named) {
@@ -169,6 +191,8 @@ impl Reader<'_> {
             _ => (format!("`{}`", op.name()), "of another operation"),
         };
         let message = format!("{owner} has no field `{}`", field.name());
+        // A field of another operation may mean that this is meant to be that operation.
+        self.plannable &= !instead.is_empty();
         let help = if instead.is_empty() {
             let what = label.trim_start_matches("of ");
             format!("drop it, or choose {what}; {}", takes_help(op, self.granularity))
@@ -176,12 +200,13 @@ impl Reader<'_> {
             format!("{owner} takes {}", suggest::list(instead.iter().map(|field| field.name())))
         };
         self.meant.extend(instead);
-        report.push(key.mark(Diagnostic::new(Code::UnexpectedField, message), label).help(help));
+        report.push(key.blame(Diagnostic::new(Code::UnexpectedField, message), label).help(help));
     }
 
     /// A field that no operation has. If it is clear what it should have been called, its value is judged as that.
     fn unknown(&mut self, key: &Node, value: &Node, given: &BTreeSet<Field>, report: &mut Report<'_>) {
         if report.is_full() {
+            self.plannable = false;
             report.push(unknown(key, report.text));
             return;
         }
@@ -205,10 +230,10 @@ impl Reader<'_> {
         };
         report.push(unknown(key, report.text).help(help));
         self.meant.extend(near.and_then(Field::named));
-        if let Some(field) = fits.and_then(Field::named)
-            && value.value != Value::Null
-        {
-            self.values.read(field, value, report);
+        match fits.and_then(Field::named) {
+            Some(field) if value.value != Value::Null => self.values.read(field, value, report),
+            // It may have been meant to keep the operation away from something.
+            _ => self.plannable = false,
         }
     }
 
@@ -219,29 +244,36 @@ impl Reader<'_> {
         for field in required.into_iter().filter(|field| !self.meant.contains(field)) {
             self.clean = false;
             let message = format!("`{}` has no `{}`", op.value.name(), field.name());
-            let missing = op.mark(Diagnostic::new(Code::MissingField, message), "");
+            let missing = op.blame(Diagnostic::new(Code::MissingField, message), "");
             report.push(missing.help(format!("add `{}:`; {}", field.name(), values::expected(field))));
         }
     }
 }
 
-/// The operation, if every value it needs is there.
-fn assemble(index: usize, line: usize, op: &Spanned<Op>, values: Values<'_>) -> Option<Operation> {
+/// The operation, if every value it needs is there. Numbers that could not be read have stand-ins: no mistake follows from
+/// these.
+fn assemble(
+    index: usize,
+    line: usize,
+    op: &Spanned<Op>,
+    values: Values<'_>,
+    sound: bool,
+) -> Option<Operation> {
     let pattern = values.pattern?;
     let kind = match op.value {
-        Op::Scale => Kind::Scale { factor: values.factor? },
+        Op::Scale => Kind::Scale { factor: values.factor.unwrap_or_else(|| op.with(0.5)) },
         Op::Add => Kind::Add { source: values.source?, alpha: values.alpha.unwrap_or_else(|| op.with(1.0)) },
         Op::Prune => Kind::Prune { granularity: values.granularity?, ids: values.ids? },
         Op::Replace => Kind::Replace { source: values.source?, source_key: values.source_key? },
         Op::Interpolate => Kind::Interpolate {
             source_a: values.source_a?,
             source_b: values.source_b?,
-            ratio: values.ratio?,
-            method: values.method?,
+            ratio: values.ratio.unwrap_or_else(|| op.with(0.5)),
+            method: values.method.unwrap_or_else(|| op.with(Method::Lerp)),
         },
     };
     let op = op.with(op.value.name());
-    Some(Operation { index, name: values.name, op, line, pattern, exclude: values.exclude, kind })
+    Some(Operation { index, name: values.name, sound, op, line, pattern, exclude: values.exclude, kind })
 }
 
 fn field_names(op: Op, granularity: Option<Granularity>) -> impl Iterator<Item = &'static str> {

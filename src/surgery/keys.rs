@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::merge::is_merge;
 use super::node::{Node, Value};
 use super::report::Report;
 use crate::diagnostic::{Code, Diagnostic};
@@ -40,10 +41,34 @@ impl<'n> Seen<'n> {
             key_name(key).map_or_else(|| "the same key".to_owned(), |name| format!("`{}`", shown(name)));
         let twice =
             Diagnostic::new(Code::Syntax, format!("duplicate mapping key {name} is not allowed here"));
-        let twice = key.visible().mark(twice, "again").label(first.visible().span, "first here");
+        let twice = key.visible().blame(twice, "again").label(first.visible().span, "first here");
         report.push(twice.help("keep one of the two"));
         true
     }
+}
+
+/// Whether a key is a `<<` that could not be taken as a merge, or not as the only one; that is reported.
+pub(super) fn left_merge(key: &Node, value: &Node, report: &mut Report<'_>) -> bool {
+    if !is_merge(key, report.text) {
+        return false;
+    }
+    let (message, help) = match &value.value {
+        // What was merged from it is gone from it.
+        Value::Map(_) => ("a mapping has two `<<`".to_owned(), "name them in one list: `<<: [*a, *b]`"),
+        Value::List(items) if items.iter().all(|item| matches!(item.value, Value::Map(_))) => {
+            ("a mapping has two `<<`".to_owned(), "name all in one list: `<<: [*a, *b, *c]`")
+        }
+        Value::List(_) => {
+            ("`<<` lists something that is no mapping".to_owned(), "merge mappings only: `<<: [*a, *b]`")
+        }
+        other => (
+            format!("`<<` merges {}, not a mapping", other.kind()),
+            "anchor a mapping (`x-gain: &gain {…}`) and merge it: `<<: *gain`",
+        ),
+    };
+    let place = if matches!(value.value, Value::Map(_)) { key.visible() } else { value.visible() };
+    report.push(place.blame(Diagnostic::new(Code::Syntax, message), "").help(help));
+    true
 }
 
 /// A text of the file as it may stand in a message: one line, not too long.
@@ -63,15 +88,19 @@ pub(super) fn shown(text: &str) -> String {
 /// A field that stands there without a value.
 pub(super) fn no_value(key: &Node, value: &Node, name: &str) -> Diagnostic {
     let missing = Diagnostic::new(Code::MissingField, format!("`{name}` has no value"));
-    if value.span.is_empty() { key.mark(missing, "") } else { value.mark(missing, "") }
+    if value.span.is_empty() { key.blame(missing, "") } else { value.blame(missing, "") }
 }
 
 /// A field that nothing has.
 pub(super) fn unknown(key: &Node, text: &str) -> Diagnostic {
-    let written = key_name(key).or_else(|| text.get(key.span.clone()));
+    let written = match &key.value {
+        // The span of a list or mapping that is a key ends where it begins.
+        Value::List(_) | Value::Map(_) => None,
+        _ => key_name(key).or_else(|| text.get(key.span.clone())),
+    };
     let message = match written.filter(|name| !name.is_empty()) {
         Some(name) => format!("unknown field `{}`", shown(name)),
         None => format!("unknown field: {} cannot name one", key.value.kind()),
     };
-    key.visible().mark(Diagnostic::new(Code::UnknownField, message), "")
+    key.visible().blame(Diagnostic::new(Code::UnknownField, message), "")
 }

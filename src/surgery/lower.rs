@@ -7,25 +7,31 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::entry::operation;
+use super::entry::{Lowered, operation};
 use super::fields::Field;
-use super::keys::{Seen, is_named, key_name, no_value, unknown};
+use super::keys::{Seen, is_named, key_name, left_merge, no_value, unknown};
 use super::node::{Node, Value};
 use super::report::Report;
-use super::{Operation, suggest};
+use super::{SurgeryFile, suggest};
 use crate::diagnostic::{Code, Diagnostic};
 
 /// The fields of the document.
 const TOP: [&str; 2] = ["version", "operations"];
 
-/// Lowers a document: the operations without a mistake, and everything wrong with the file.
-pub(super) fn lower(root: &Node, text: &str, dir: &Path) -> (Vec<Operation>, Vec<Diagnostic>) {
-    let mut report = Report::new(text);
-    let operations = document(root, dir, &mut report);
-    (operations, report.finish())
+/// Lowers a document into its file: operations, and everything wrong with them.
+pub(super) fn lower(root: &Node, file: &mut SurgeryFile) {
+    let text = file.source.text.clone();
+    let mut report = Report::new(&text);
+    for lowered in document(root, &file.dir, &mut report) {
+        match lowered {
+            Lowered::Operation(operation) => file.operations.push(operation),
+            Lowered::Fragment(fragment) => file.fragments.push(fragment),
+        }
+    }
+    file.diagnostics = report.finish();
 }
 
-fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Operation> {
+fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
     let pairs = match &root.value {
         Value::Map(pairs) => pairs,
         Value::Null => {
@@ -53,7 +59,7 @@ fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Operation> 
         if !fields.contains_key(name) {
             let mut missing = Diagnostic::new(Code::MissingField, format!("the file has no `{name}`"));
             if let Some((key, _)) = pairs.first() {
-                missing = key.visible().mark(missing, format!("no `{name}` in this mapping"));
+                missing = key.visible().blame(missing, format!("no `{name}` in this mapping"));
             }
             report.push(missing.help(top_help(name)));
         }
@@ -82,7 +88,7 @@ fn unsupported_version(pairs: &[(Node, Node)], text: &str) -> Option<Diagnostic>
         Value::Text(_) => "write `version: 1`, a number without quotes",
         _ => "this program reads `version: 1`",
     };
-    Some(version.visible().mark(Diagnostic::new(Code::UnsupportedVersion, message), "").help(help))
+    Some(version.visible().blame(Diagnostic::new(Code::UnsupportedVersion, message), "").help(help))
 }
 
 /// Reports repeated, unknown and null top-level fields; gives those that are there, or were meant by a misspelt one.
@@ -96,6 +102,9 @@ fn top_fields<'n>(
     for pair in pairs {
         let (key, value) = pair;
         let name = key_name(key);
+        if left_merge(key, value, report) {
+            continue;
+        }
         if seen.repeats(key, report) || name.is_some_and(|name| name.starts_with("x-")) {
             continue;
         }
@@ -129,7 +138,7 @@ fn top_help(name: &str) -> &'static str {
     }
 }
 
-fn operations(key: &Node, list: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Operation> {
+fn operations(key: &Node, list: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
     match &list.value {
         Value::List(entries) => {
             let lower = |(index, entry)| operation(index, entry, dir, report);

@@ -11,6 +11,7 @@ mod entry;
 mod fields;
 mod keys;
 mod lower;
+mod merge;
 mod node;
 mod operation;
 mod pattern;
@@ -24,8 +25,9 @@ mod tests;
 mod texts;
 mod values;
 
-pub use operation::{Granularity, Kind, Method, Operation, Spanned};
-pub use pattern::{Captures, Pattern, PatternError, PatternSet, Template};
+pub use operation::{Fragment, Granularity, Kind, Method, Operation, Spanned};
+pub use pattern::{Captures, Group, Pattern, PatternError, PatternSet, Template};
+pub use report::WRITTEN;
 pub use schema::schema;
 
 use std::path::{Path, PathBuf};
@@ -40,8 +42,11 @@ pub struct SurgeryFile {
     pub source: Source,
     /// The directory that relative donors are resolved against: that of the file as it was named, possibly empty.
     pub dir: PathBuf,
-    /// The operations that lowered without a mistake, in file order.
+    /// The operations that can be planned, in file order: those without a mistake, and others for the sake of what else
+    /// may be wrong with them.
     pub operations: Vec<Operation>,
+    /// What is left of the other operations.
+    pub fragments: Vec<Fragment>,
     /// Everything wrong with the file itself, in file order.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -61,7 +66,7 @@ impl SurgeryFile {
     pub fn parse(path: &Path, bytes: &[u8]) -> Self {
         if bytes.len() as u64 > read::MAX_SIZE {
             let refusal = Diagnostic::new(Code::FileUnreadable, read::too_large(path, bytes.len() as u64));
-            return Self::refused(path, "", refusal.help("a surgery file has at most 4 MiB"));
+            return Self::refused(path, "", refusal.help("a surgery file has at most 4 MiB (4.19 MB)"));
         }
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = match str::from_utf8(bytes) {
@@ -73,7 +78,7 @@ impl SurgeryFile {
         match node::parse(text) {
             Ok(root) => {
                 let mut file = Self::empty(path, text);
-                (file.operations, file.diagnostics) = lower::lower(&root, text, &file.dir);
+                lower::lower(&root, &mut file);
                 file
             }
             Err(error) => Self::refused(path, text, syntax::diagnose(text, &error)),
@@ -89,6 +94,7 @@ impl SurgeryFile {
             source: Source { path: path.to_owned(), text: text.into() },
             dir: path.parent().map(Path::to_owned).unwrap_or_default(),
             operations: Vec::new(),
+            fragments: Vec::new(),
             diagnostics: Vec::new(),
         }
     }

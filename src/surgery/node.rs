@@ -6,9 +6,10 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy};
+use serde_saphyr::{DuplicateKeyPolicy, Error, Location, MergeKeyPolicy, NonFiniteFloatPolicy};
 
 use super::Spanned;
+use super::merge::merge;
 use crate::diagnostic::Span;
 
 /// A value as it is written, its place, and where an alias or a merge key stood for it.
@@ -27,6 +28,8 @@ pub(super) enum Value {
     Float(f64),
     /// A quoted scalar, or a plain one that is nothing else.
     Text(String),
+    /// Text that is written as `!!binary`.
+    Binary,
     /// A sequence.
     List(Vec<Node>),
     /// A mapping, pairs in file order.
@@ -41,6 +44,9 @@ pub(super) enum Value {
 pub(super) fn parse(text: &str) -> Result<Node, Error> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        merge_keys: MergeKeyPolicy::AsOrdinary,
+        reject_unsupported_tags: true,
+        ignore_binary_tag_for_string: true,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         strict_booleans: true,
         underscored_numbers_as_strings: true,
@@ -49,23 +55,49 @@ pub(super) fn parse(text: &str) -> Result<Node, Error> {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     };
     let mut root: Node = serde_saphyr::from_str_with_options(text, options)?;
-    trim(&mut root, text);
+    tidy(&mut root, text);
+    merge(&mut root, text);
     Ok(root)
 }
 
-/// Ends every span with the last sign that shows: a block scalar's has line breaks behind it.
-fn trim(node: &mut Node, text: &str) {
+/// Ends every span with the last sign that shows (a block scalar's has line breaks behind it), and takes numbers and
+/// binary data as YAML 1.2 has them.
+fn tidy(node: &mut Node, text: &str) {
     if let Some(written) = text.get(node.span.clone()) {
-        node.span.end = node.span.start + written.trim_end().len();
+        let written = written.trim_end();
+        node.span.end = node.span.start + written.len();
+        match node.value {
+            // The parser knows forms of other versions and languages, such as `0b1`.
+            Value::Int(_) if !is_integer(written) => node.value = Value::Text(written.to_owned()),
+            Value::Text(_) if is_binary(text, node.span.start) => node.value = Value::Binary,
+            _ => {}
+        }
     }
     match &mut node.value {
-        Value::List(items) => items.iter_mut().for_each(|item| trim(item, text)),
+        Value::List(items) => items.iter_mut().for_each(|item| tidy(item, text)),
         Value::Map(pairs) => pairs.iter_mut().for_each(|(key, value)| {
-            trim(key, text);
-            trim(value, text);
+            tidy(key, text);
+            tidy(value, text);
         }),
         _ => {}
     }
+}
+
+/// Whether a number is an integer of YAML 1.2: decimal, `0x…` or `0o…`.
+fn is_integer(written: &str) -> bool {
+    let number = written.strip_prefix(['+', '-']).unwrap_or(written);
+    let (digits, radix) = match number.split_at_checked(2) {
+        Some(("0x", rest)) => (rest, 16),
+        Some(("0o", rest)) => (rest, 8),
+        _ => (number, 10),
+    };
+    !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
+}
+
+/// Whether `!!binary` stands before a scalar.
+fn is_binary(text: &str, start: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default().trim_end_matches([' ', '\t']);
+    before.len() < start && before.ends_with("!!binary")
 }
 
 /// The bytes of a location the parser reports.
@@ -86,6 +118,7 @@ impl Value {
             Value::Bool(_) => "a boolean",
             Value::Int(_) | Value::Float(_) => "a number",
             Value::Text(_) => "text",
+            Value::Binary => "binary data",
             Value::List(_) => "a list",
             Value::Map(_) => "a mapping",
         }

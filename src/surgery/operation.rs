@@ -23,9 +23,12 @@ pub struct Operation {
     pub index: usize,
     /// `name:`, if given.
     pub name: Option<String>,
+    /// Whether nothing is wrong with it. If not, what could not be read has a stand-in that gives rise to no mistake of its
+    /// own, so that the others are found; the file has an error then, and no plan.
+    pub sound: bool,
     /// The value of `op:`, which stands for the whole operation in labels.
     pub op: Spanned<&'static str>,
-    /// 1-based line of that value.
+    /// 1-based line of that value, or of the alias or merge key that stands for it.
     pub line: usize,
     /// Which keys.
     pub pattern: Spanned<Pattern>,
@@ -33,6 +36,15 @@ pub struct Operation {
     pub exclude: Vec<Spanned<Pattern>>,
     /// What to do with them.
     pub kind: Kind,
+}
+
+/// What can be read of an operation that cannot be planned, because too much of it is wrong.
+#[derive(Debug)]
+pub struct Fragment {
+    /// Its pattern: one that matches nothing is a mistake whatever the operation is.
+    pub pattern: Option<Spanned<Pattern>>,
+    /// Its donors, which must be readable.
+    pub sources: Vec<Spanned<PathBuf>>,
 }
 
 /// The five operations.

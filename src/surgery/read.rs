@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, bytes};
 
 /// The largest surgery file, in bytes.
 pub(super) const MAX_SIZE: u64 = 4 << 20;
@@ -40,12 +40,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
         return refuse(format!("`{shown}` is not a regular file"), "write the YAML to a file");
     }
     if metadata.len() > MAX_SIZE {
-        return refuse(too_large(path, metadata.len()), "a surgery file has at most 4 MiB");
+        return refuse(too_large(path, metadata.len()), "a surgery file has at most 4 MiB (4.19 MB)");
     }
     let mut bytes = Vec::new();
     match File::open(path).and_then(|file| file.take(MAX_SIZE + 1).read_to_end(&mut bytes)) {
         Ok(_) if bytes.len() as u64 > MAX_SIZE => {
-            refuse(too_large(path, bytes.len() as u64), "a surgery file has at most 4 MiB")
+            refuse(too_large(path, bytes.len() as u64), "a surgery file has at most 4 MiB (4.19 MB)")
         }
         Ok(_) => Ok(bytes),
         Err(error) => {
@@ -55,7 +55,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 }
 
 pub(super) fn too_large(path: &Path, size: u64) -> String {
-    format!("`{}` has {} MiB, too much for a surgery file", path.display(), size.div_ceil(1 << 20))
+    format!("`{}` has {}, too much for a surgery file", path.display(), bytes(size))
 }
 
 /// The operating system's words, in our case and without its number.

@@ -6,17 +6,20 @@ use super::{
     Spanned,
     node::{Node, Value},
 };
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, line_starts};
 
 /// Mistakes beyond so many are only counted: a file with more has one cause, or was made to be a burden.
 const MOST: usize = 200;
 /// A mistake that is used through more aliases is labelled at the first of them.
 const MOST_LABELS: usize = 8;
 
+/// What is said at the place where a value is written that is used elsewhere.
+pub const WRITTEN: &str = "written here";
+
 /// The mistakes found so far, and the text they are in.
 pub(super) struct Report<'t> {
     pub(super) text: &'t str,
-    /// Where lines begin, but for the first.
+    /// Where lines begin.
     lines: Vec<usize>,
     /// Mistakes that were only counted.
     more: usize,
@@ -26,13 +29,13 @@ pub(super) struct Report<'t> {
 
 impl<'t> Report<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+        let lines = line_starts(text).collect();
         Self { text, lines, more: 0, found: Vec::new(), seen: HashMap::new() }
     }
 
     /// The 1-based line that a byte is on.
     pub(super) fn line(&self, offset: usize) -> usize {
-        self.lines.partition_point(|start| *start <= offset) + 1
+        self.lines.partition_point(|start| *start <= offset).max(1)
     }
 
     /// Whether mistakes are only counted from here on, so that a help is not worth its while.
@@ -68,7 +71,7 @@ impl<'t> Report<'t> {
 
     /// A value of the wrong type.
     pub(super) fn bad_value(&mut self, node: &Node, message: String, label: &str, help: String) {
-        self.push(node.mark(Diagnostic::new(Code::BadValue, message), label).help(help));
+        self.push(node.blame(Diagnostic::new(Code::BadValue, message), label).help(help));
     }
 
     /// The mistakes in file order; those without a place come first.
@@ -85,14 +88,28 @@ impl<'t> Report<'t> {
 }
 
 impl<T> Spanned<T> {
-    /// Labels a diagnostic with this value: where it is written, and where it is used if an alias stands for it.
+    /// Labels a diagnostic with this value: where it is used, and where it is written if an alias or a merge key stands
+    /// for it.
     #[must_use]
     pub fn mark(&self, diagnostic: Diagnostic, message: impl Into<String>) -> Diagnostic {
+        match &self.alias {
+            Some(alias) => diagnostic.label(alias.clone(), message).label(self.span.clone(), WRITTEN),
+            None => diagnostic.label(self.span.clone(), message),
+        }
+    }
+
+    /// The same the other way round, for a value that is wrong as it is written, wherever it is used.
+    pub(super) fn blame(&self, diagnostic: Diagnostic, message: impl Into<String>) -> Diagnostic {
         let diagnostic = diagnostic.label(self.span.clone(), message);
         match &self.alias {
             Some(alias) => diagnostic.label(alias.clone(), "used here"),
             None => diagnostic,
         }
+    }
+
+    /// Where it is used.
+    pub(super) fn used(&self) -> &Span {
+        self.alias.as_ref().unwrap_or(&self.span)
     }
 
     /// The same place with another value.

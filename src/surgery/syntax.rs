@@ -4,7 +4,7 @@
 use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
 use super::keys::shown;
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, line_starts};
 
 /// Fields whose values are patterns or close to them.
 const PATTERN_FIELDS: [&str; 3] = ["pattern", "exclude", "source_key"];
@@ -23,6 +23,23 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
         help = Some("no surgery file needs so much: write the operations out, with fewer aliases".to_owned());
     } else if matches!(error, Error::MultipleDocuments { .. }) {
         help = Some("a file is one document: put all operations into one list, or split the file".to_owned());
+    } else if message.to_ascii_lowercase().starts_with("recursive") {
+        "an anchor is used within itself".clone_into(&mut message);
+        help = Some("an alias stands for what ends before it: write this one out".to_owned());
+    } else if let Error::UnsupportedTag { .. } = error {
+        // The parser stops at what the tag stands before.
+        let before = text.get(..span.start).unwrap_or_default().trim_end();
+        let start = before.rfind(['\n', '\r', ' ', '\t', '[', '{', ',']).map_or(0, |at| at + 1);
+        let tag = before.get(start..).filter(|tag| tag.starts_with('!'));
+        if let Some(tag) = tag {
+            span = start..start + tag.len();
+        }
+        message = tag.map_or_else(
+            || "a tag that nothing knows".to_owned(),
+            |tag| format!("unknown tag `{}`", shown(tag)),
+        );
+        help =
+            Some("values need no tag here: drop it; a text that begins with `!` must be quoted".to_owned());
     } else if let Some(place) = bad_escape(text, span.start) {
         span = place;
         help = Some(
@@ -136,21 +153,23 @@ fn leading_tab(text: &str, offset: usize) -> bool {
 /// The line that holds a byte, and where it begins.
 fn line_at(text: &str, offset: usize) -> (usize, &str) {
     let offset = text.floor_char_boundary(offset);
-    let start = text.get(..offset).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
-    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-    (start, line)
+    let start = text.get(..offset).and_then(|before| before.rfind(['\n', '\r'])).map_or(0, |at| at + 1);
+    (start, first_line(text.get(start..).unwrap_or_default()))
 }
 
 /// The character at the line and column where the parser stopped; its errors have no byte offsets.
 fn place(text: &str, location: &Location) -> Span {
     let line = usize::try_from(location.line()).unwrap_or(1).saturating_sub(1);
     let column = usize::try_from(location.column()).unwrap_or(1).saturating_sub(1);
-    let start = text.match_indices('\n').nth(line.wrapping_sub(1)).map_or(0, |(at, _)| at + 1);
-    let rest = text.get(start..).unwrap_or_default();
-    let within = rest.lines().next().unwrap_or_default();
+    let start = line_starts(text).nth(line).unwrap_or(0);
+    let within = first_line(text.get(start..).unwrap_or_default());
     let (at, length) =
         within.char_indices().nth(column).map_or((within.len(), 0), |(at, sign)| (at, sign.len_utf8()));
     start + at..start + at + length
+}
+
+fn first_line(text: &str) -> &str {
+    text.split(['\n', '\r']).next().unwrap_or_default()
 }
 
 fn is_name(text: &str) -> bool {

@@ -35,8 +35,8 @@ pub(super) fn check_captures(
     }
     let message = format!("`pattern` has {have} `*` and `source_key` has {need}");
     let count = |n: usize| format!("{n} `*`");
-    let mismatch = source_key.mark(Diagnostic::new(Code::WildcardMismatch, message), count(need));
-    let mismatch = pattern.mark(mismatch, count(have));
+    let mismatch = source_key.blame(Diagnostic::new(Code::WildcardMismatch, message), count(need));
+    let mismatch = pattern.blame(mismatch, count(have));
     report.push(mismatch.help("each `*` of `pattern` fills one `*` of `source_key`, from left to right"));
     false
 }
@@ -69,6 +69,9 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
         }
         Value::List(_) | Value::Map(_) | Value::Null => {
             report.bad_value(&node.visible().with(Value::Null), message, "", expected(field));
+        }
+        Value::Binary => {
+            report.bad_value(node, message, "", "drop `!!binary` and write the text itself".to_owned());
         }
         _ => {
             let written = report.text.get(node.span.clone()).unwrap_or_default();
@@ -118,13 +121,23 @@ pub(super) fn pattern(field: Field, node: &Node, report: &mut Report<'_>) -> Opt
     }
 }
 
+impl Spanned<Pattern> {
+    /// The place of a part of the pattern, if the pattern stands in the file letter by letter; else all of it.
+    #[must_use]
+    pub fn part(&self, part: &Span, file: &str) -> Spanned<()> {
+        let inside =
+            inner(&self.span, self.value.as_str(), file).map(|start| start + part.start..start + part.end);
+        Spanned { value: (), span: inside.unwrap_or_else(|| self.span.clone()), alias: self.alias.clone() }
+    }
+}
+
 /// Labels the mistake inside the pattern, if the pattern stands in the file letter by letter; else all of it.
 fn bad_glob(place: &Spanned<()>, text: &str, error: PatternError, report: &mut Report<'_>) {
     let inside = inner(&place.span, text, report.text)
         .map(|start| start + error.span.start..start + error.span.end)
         .filter(|span| !span.is_empty());
     let place = Spanned { span: inside.unwrap_or_else(|| place.span.clone()), ..place.clone() };
-    let refusal = place.mark(Diagnostic::new(Code::BadGlob, error.message), "");
+    let refusal = place.blame(Diagnostic::new(Code::BadGlob, error.message), "");
     report.push(match error.help {
         Some(help) => refusal.help(help),
         None => refusal,

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::fields::Field;
+use super::fields::{Field, Op};
 use super::keys::shown;
 use super::node::{Node, Value};
 use super::report::Report;
 use super::texts::{name, path, pattern, patterns, template, text};
-use super::{Granularity, Method, Pattern, Spanned, Template, suggest};
+use super::{Fragment, Granularity, Method, Pattern, Spanned, Template, suggest};
 use crate::diagnostic::{Code, Diagnostic};
 
 const GRANULARITIES: [(&str, Granularity); 3] = [
@@ -23,6 +23,8 @@ pub(super) struct Values<'d> {
     dir: &'d Path,
     /// Whether a value was not.
     pub(super) failed: bool,
+    /// Whether it is known which keys are excluded.
+    excludes: bool,
     pub(super) name: Option<String>,
     pub(super) pattern: Option<Spanned<Pattern>>,
     pub(super) exclude: Vec<Spanned<Pattern>>,
@@ -43,6 +45,7 @@ impl<'d> Values<'d> {
         Self {
             dir,
             failed: false,
+            excludes: true,
             name: None,
             pattern: None,
             exclude: Vec::new(),
@@ -70,7 +73,10 @@ impl<'d> Values<'d> {
                     self.exclude = patterns;
                     true
                 }
-                None => false,
+                None => {
+                    self.excludes = false;
+                    false
+                }
             },
             Field::Factor => keep(&mut self.factor, number(field, node, report)),
             Field::Alpha => keep(&mut self.alpha, number(field, node, report)),
@@ -78,7 +84,9 @@ impl<'d> Values<'d> {
             Field::Granularity => keep(&mut self.granularity, word(field, &GRANULARITIES, node, report)),
             Field::Method => keep(&mut self.method, word(field, &METHODS, node, report)),
             Field::LayerIds | Field::HeadIds | Field::ChannelIds => {
-                keep(&mut self.ids, ids(field, node, report))
+                let (read, good) = ids(field, node, report);
+                self.ids = read;
+                good
             }
             Field::Source => keep(&mut self.source, path(field, node, self.dir, report)),
             Field::SourceA => keep(&mut self.source_a, path(field, node, self.dir, report)),
@@ -86,6 +94,44 @@ impl<'d> Values<'d> {
             Field::SourceKey => keep(&mut self.source_key, template(node, report)),
         };
         self.failed |= !good;
+    }
+
+    /// Drops the value of a field, for good.
+    pub(super) fn forget(&mut self, field: Field) {
+        self.failed = true;
+        match field {
+            Field::Op | Field::Name => {}
+            Field::Pattern => self.pattern = None,
+            Field::Exclude => self.excludes = false,
+            Field::Factor => self.factor = None,
+            Field::Alpha => self.alpha = None,
+            Field::Ratio => self.ratio = None,
+            Field::Granularity => self.granularity = None,
+            Field::Method => self.method = None,
+            Field::LayerIds | Field::HeadIds | Field::ChannelIds => self.ids = None,
+            Field::Source => self.source = None,
+            Field::SourceA => self.source_a = None,
+            Field::SourceB => self.source_b = None,
+            Field::SourceKey => self.source_key = None,
+        }
+    }
+
+    /// Whether an operation can be planned with these values, be it only for the sake of its other mistakes.
+    pub(super) fn suffice(&self, op: Op, sound: bool) -> bool {
+        let own = match op {
+            Op::Scale => true,
+            Op::Add => self.source.is_some(),
+            Op::Prune => self.granularity.is_some() && self.ids.is_some(),
+            Op::Replace => self.source.is_some() && self.source_key.is_some(),
+            Op::Interpolate => self.source_a.is_some() && self.source_b.is_some(),
+        };
+        own && self.pattern.is_some() && (sound || self.excludes)
+    }
+
+    /// What can be checked without knowing the operation.
+    pub(super) fn into_fragment(self) -> Fragment {
+        let sources = [self.source, self.source_a, self.source_b].into_iter().flatten().collect();
+        Fragment { pattern: self.pattern, sources }
     }
 }
 
@@ -151,7 +197,7 @@ fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<
     };
     if !value.is_finite() {
         let message = format!("`{}` is not a finite number", field.name());
-        let refusal = node.mark(Diagnostic::new(Code::NotFinite, message), "");
+        let refusal = node.blame(Diagnostic::new(Code::NotFinite, message), "");
         report.push(refusal.help("use a number that is neither infinite nor NaN"));
         return None;
     }
@@ -162,7 +208,7 @@ fn ratio(node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
     let ratio = number(Field::Ratio, node, report)?;
     if !(0.0..=1.0).contains(&ratio.value) {
         let message = format!("`ratio` is {}, not between 0 and 1", ratio.value);
-        let refusal = node.mark(Diagnostic::new(Code::RatioOutOfRange, message), "");
+        let refusal = node.blame(Diagnostic::new(Code::RatioOutOfRange, message), "");
         report.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
         return None;
     }
@@ -185,7 +231,8 @@ fn word<T: Copy>(
     None
 }
 
-fn ids(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<Vec<Spanned<u64>>>> {
+/// The ids that are numbers, if there are any, and whether all are.
+fn ids(field: Field, node: &Node, report: &mut Report<'_>) -> (Option<Spanned<Vec<Spanned<u64>>>>, bool) {
     let Value::List(items) = &node.value else {
         let message = format!("`{}` is {}, not a list", field.name(), node.value.kind());
         let written = report.text.get(node.span.clone()).unwrap_or_default();
@@ -194,15 +241,16 @@ fn ids(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<Vec
             _ => expected(field),
         };
         report.bad_value(&node.visible().with(Value::Null), message, "", help);
-        return None;
+        return (None, false);
     };
     if items.is_empty() {
         let empty = Diagnostic::new(Code::EmptyIds, format!("`{}` is empty", field.name()));
-        report.push(node.mark(empty, "").help("list what is to be zeroed, or drop the operation"));
-        return None;
+        report.push(node.blame(empty, "").help("list what is to be zeroed, or drop the operation"));
+        return (None, false);
     }
-    let read: Vec<_> = items.iter().map(|item| id(field, item, report)).collect();
-    read.into_iter().collect::<Option<Vec<_>>>().map(|ids| node.visible().with(ids))
+    let read: Vec<_> = items.iter().filter_map(|item| id(field, item, report)).collect();
+    let good = read.len() == items.len();
+    ((!read.is_empty()).then(|| node.visible().with(read)), good)
 }
 
 fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>> {

@@ -9,7 +9,7 @@ use mlxcel::plan::{self, Plan, Refusal};
 use mlxcel::{Checkpoint, Code, SurgeryFile};
 use serde::Deserialize;
 
-fn fixtures(folder: &str) -> PathBuf {
+pub(crate) fn fixtures(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/conformance").join(folder)
 }
 
@@ -19,7 +19,7 @@ fn cases<T: for<'de> Deserialize<'de>>(folder: &Path) -> BTreeMap<String, T> {
 }
 
 /// What the command line does: the file and the model are read, and one run reports the mistakes of both.
-fn plan(file: &Path, model: &Path) -> (Source, Result<Plan, Refusal>) {
+pub(crate) fn plan(file: &Path, model: &Path) -> (Source, Result<Plan, Refusal>) {
     let file = SurgeryFile::read(file);
     let source = file.source.clone();
     let outcome = match Checkpoint::open(model) {
@@ -29,11 +29,11 @@ fn plan(file: &Path, model: &Path) -> (Source, Result<Plan, Refusal>) {
     (source, outcome)
 }
 
-fn errors(refusal: &Refusal) -> Vec<&Diagnostic> {
+pub(crate) fn errors(refusal: &Refusal) -> Vec<&Diagnostic> {
     refusal.diagnostics.iter().filter(|d| d.severity() == Severity::Error).collect()
 }
 
-fn text(source: &Source, diagnostics: &[Diagnostic]) -> String {
+pub(crate) fn text(source: &Source, diagnostics: &[Diagnostic]) -> String {
     render(diagnostics, Some(source), Look::PLAIN)
 }
 

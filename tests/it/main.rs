@@ -14,6 +14,7 @@ mod execute;
 mod families;
 #[cfg(feature = "mlx")]
 mod generate;
+mod hostile;
 mod layering;
 #[cfg(feature = "mlx")]
 mod loading;
@@ -21,6 +22,8 @@ mod looks;
 mod planning;
 mod program;
 mod refused;
+mod relatives;
+mod sarif;
 mod schema;
 #[cfg(feature = "mlx")]
 mod score;

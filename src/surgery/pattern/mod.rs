@@ -26,6 +26,7 @@ pub struct Pattern {
     wildcards: usize,
     /// The first `*` within braces, which has no place among captures.
     braced_star: Option<Span>,
+    groups: Vec<Group>,
     program: Program,
     glob: globset::Glob,
 }
@@ -39,6 +40,15 @@ pub struct PatternError {
     pub message: String,
     /// What to do.
     pub help: Option<String>,
+}
+
+/// Braces of a pattern that stand in no others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Bytes within the pattern, braces included.
+    pub span: Span,
+    /// The alternatives as they are written, numeric ranges expanded.
+    pub alternatives: Vec<String>,
 }
 
 /// One part of a pattern.
@@ -72,6 +82,7 @@ impl Pattern {
             text: text.to_owned(),
             wildcards: parsed.wildcards,
             braced_star: parsed.braced_star,
+            groups: parsed.groups,
             program: Program::compile(&parsed.parts),
             glob,
         })
@@ -93,6 +104,19 @@ impl Pattern {
     #[must_use]
     pub fn braced_star(&self) -> Option<Span> {
         self.braced_star.clone()
+    }
+
+    /// The braces that stand in no others, from left to right.
+    #[must_use]
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The pattern with one alternative in place of a group.
+    #[must_use]
+    pub fn narrowed(&self, group: &Group, alternative: &str) -> Option<Self> {
+        let (before, after) = (self.text.get(..group.span.start)?, self.text.get(group.span.end..)?);
+        Self::parse(&format!("{before}{alternative}{after}")).ok()
     }
 
     /// Whether the whole key matches.

@@ -1,6 +1,8 @@
 //! Reading a pattern, character by character; the first mistake ends it, with its place.
 
-use super::{Part, PatternError};
+use std::ops::RangeInclusive;
+
+use super::{Group, Part, PatternError};
 use crate::diagnostic::Span;
 
 /// The longest pattern, in bytes. Keys have a hundred or two.
@@ -15,6 +17,7 @@ pub(super) struct Parsed {
     pub(super) parts: Vec<Part>,
     pub(super) wildcards: usize,
     pub(super) braced_star: Option<Span>,
+    pub(super) groups: Vec<Group>,
 }
 
 pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
@@ -35,9 +38,10 @@ pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
             "keys have none: write the pattern in one line, in quotes",
         ));
     }
-    let mut reader = Reader { text, at: 0, depth: 0, wildcards: 0, values: 0, braced_star: None };
+    let mut reader =
+        Reader { text, at: 0, depth: 0, wildcards: 0, values: 0, braced_star: None, groups: Vec::new() };
     let parts = reader.sequence()?;
-    Ok(Parsed { parts, wildcards: reader.wildcards, braced_star: reader.braced_star })
+    Ok(Parsed { parts, wildcards: reader.wildcards, braced_star: reader.braced_star, groups: reader.groups })
 }
 
 struct Reader<'t> {
@@ -47,6 +51,7 @@ struct Reader<'t> {
     wildcards: usize,
     values: u64,
     braced_star: Option<Span>,
+    groups: Vec<Group>,
 }
 
 impl Reader<'_> {
@@ -158,6 +163,7 @@ impl Reader<'_> {
             ));
         }
         let mut alternatives = Vec::new();
+        let mut texts = Vec::new();
         loop {
             let start = self.at;
             let parts = self.sequence()?;
@@ -179,8 +185,16 @@ impl Reader<'_> {
                 }
                 Some(end) => {
                     match self.range(&span)? {
-                        Some(numbers) => alternatives.extend(numbers),
-                        None => alternatives.push(parts),
+                        Some(numbers) => {
+                            let text = |number: u64| number.to_string();
+                            let parts = |number| text(number).chars().map(Part::Literal).collect();
+                            alternatives.extend(numbers.clone().map(parts));
+                            texts.extend(numbers.map(text));
+                        }
+                        None => {
+                            alternatives.push(parts);
+                            texts.push(self.text.get(span).unwrap_or_default().to_owned());
+                        }
                     }
                     if end == '}' {
                         break;
@@ -189,11 +203,14 @@ impl Reader<'_> {
             }
         }
         self.depth -= 1;
+        if self.depth == 0 {
+            self.groups.push(Group { span: open..self.at, alternatives: texts });
+        }
         Ok(Part::Either(alternatives))
     }
 
-    /// An alternative written as `a..b`, expanded.
-    fn range(&mut self, span: &Span) -> Result<Option<Vec<Vec<Part>>>, PatternError> {
+    /// An alternative written as `a..b`.
+    fn range(&mut self, span: &Span) -> Result<Option<RangeInclusive<u64>>, PatternError> {
         let text = self.text.get(span.clone()).unwrap_or_default();
         let Some((low, high)) = text.split_once("..") else { return Ok(None) };
         let digits = |side: &str| !side.is_empty() && side.bytes().all(|byte| byte.is_ascii_digit());
@@ -227,7 +244,7 @@ impl Reader<'_> {
                 "use `*` where every number is meant".to_owned(),
             );
         }
-        Ok(Some((from..=to).map(|n| n.to_string().chars().map(Part::Literal).collect()).collect()))
+        Ok(Some(from..=to))
     }
 
     fn rest(&self) -> &str {
