@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::builder::{OsStringValueParser, PossibleValue, StringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::diagnostic::Code;
 
@@ -135,20 +135,15 @@ pub enum CheckFormat {
 
 /// `mlxcel surgery keys`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("of").required(true))]
 pub struct KeysArgs {
     /// Only the keys that this pattern matches
     pub pattern: Option<String>,
     /// The model directory
-    #[arg(
-        long,
-        short = 'm',
-        value_name = "DIR",
-        required_unless_present = "donor",
-        conflicts_with = "donor"
-    )]
+    #[arg(long, short = 'm', value_name = "DIR", group = "of")]
     pub model: Option<PathBuf>,
     /// A donor in place of a model: a .safetensors file, a directory or an index file; its keys are listed as they are
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", group = "of")]
     pub donor: Option<PathBuf>,
     /// How to print the keys
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]

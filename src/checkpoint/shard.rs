@@ -101,17 +101,14 @@ impl Shard {
     /// # Errors
     /// What the system says; a file that has shrunk is `UnexpectedEof`.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        match &self.file {
-            Some(held) => held.file.read_exact_at(buffer, offset),
-            None => {
-                let (file, metadata) =
-                    open_regular(&self.path).map_err(|error| io::Error::other(error.reason))?;
-                if Fingerprint::of(&metadata) != self.fingerprint {
-                    return Err(io::Error::other("the file is another than the one that was planned with"));
-                }
-                file.read_exact_at(buffer, offset)
-            }
+        if let Some(held) = &self.file {
+            return held.file.read_exact_at(buffer, offset);
         }
+        let (file, metadata) = open_regular(&self.path).map_err(|error| io::Error::other(error.reason))?;
+        if Fingerprint::of(&metadata) != self.fingerprint {
+            return Err(io::Error::other("the file is another than the one that was planned with"));
+        }
+        file.read_exact_at(buffer, offset)
     }
 
     /// Whether the file (both the open one and what its name leads to now) is still the one whose header was read.

@@ -53,7 +53,13 @@ pub(super) fn man(names: &[String]) -> Outcome {
     // A page of a subcommand is named as git names its own: `mlxcel-surgery-plan`.
     let title = command.get_display_name().unwrap_or("mlxcel").to_owned();
     let mut page = Vec::new();
-    clap_mangen::Man::new(command).title(title).render(&mut page).into_diagnostic()?;
+    let source = concat!("mlxcel ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command)
+        .title(title)
+        .source(source)
+        .manual("mlxcel")
+        .render(&mut page)
+        .into_diagnostic()?;
     page.extend_from_slice(EXIT_STATUS.as_bytes());
     output::stdout(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)

@@ -50,10 +50,10 @@ fn drawn(page: &str, look: Look) -> String {
                 _ => ("", ""),
             };
             if !word.is_empty() {
-                out += &format!("  {}\n", look.paint(colour, word));
+                out.extend(["  ", &look.paint(colour, word), "\n"]);
             }
             for line in lines.by_ref().take_while(|line| *line != "```") {
-                out += &format!("    {}\n", look.paint(DIM, line));
+                out.extend(["    ", &look.paint(DIM, line), "\n"]);
             }
         } else if let Some(heading) = line.strip_prefix("# ") {
             for line in wrap(heading, look.width) {

@@ -35,7 +35,7 @@ pub(super) fn remark(context: &Context<'_>, operation: &Operation, draft: &mut D
             if one { "matches" } else { "match" },
             names(&dead),
         );
-        let help = format!("the others do; drop {}, or correct {0}", if one { "it" } else { "them" });
+        let help = format!("the others match something; drop or correct {}", if one { "it" } else { "them" });
         let place = operation.pattern.part(&group.span, &context.file.source.text);
         draft.say(place.mark(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
     }

@@ -14,9 +14,9 @@ use crate::diagnostic::{Code, Diagnostic};
 /// What becomes of an entry of `operations`.
 pub(super) enum Lowered {
     /// It can be planned, though perhaps only for the sake of its other mistakes.
-    Operation(Operation),
+    Operation(Box<Operation>),
     /// Too much of it is wrong.
-    Fragment(Fragment),
+    Fragment(Box<Fragment>),
 }
 
 /// Lowers one entry of `operations`; what is wrong with it goes into the report.
@@ -55,9 +55,10 @@ pub(super) fn operation(index: usize, entry: &Node, dir: &Path, report: &mut Rep
     match op.filter(|op| reader.plannable && reader.values.suffice(op.value, sound)) {
         Some(op) => {
             let line = report.line(op.used().start);
-            assemble(index, line, &op, reader.values, sound).map(Lowered::Operation)
+            assemble(index, line, &op, reader.values, sound)
+                .map(|operation| Lowered::Operation(Box::new(operation)))
         }
-        None => Some(Lowered::Fragment(reader.values.into_fragment())),
+        None => Some(Lowered::Fragment(Box::new(reader.values.into_fragment()))),
     }
 }
 

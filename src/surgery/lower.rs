@@ -24,8 +24,8 @@ pub(super) fn lower(root: &Node, file: &mut SurgeryFile) {
     let mut report = Report::new(&text);
     for lowered in document(root, &file.dir, &mut report) {
         match lowered {
-            Lowered::Operation(operation) => file.operations.push(operation),
-            Lowered::Fragment(fragment) => file.fragments.push(fragment),
+            Lowered::Operation(operation) => file.operations.push(*operation),
+            Lowered::Fragment(fragment) => file.fragments.push(*fragment),
         }
     }
     file.diagnostics = report.finish();

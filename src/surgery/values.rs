@@ -68,16 +68,12 @@ impl<'d> Values<'d> {
             Field::Op => return,
             Field::Name => keep(&mut self.name, name(node, report)),
             Field::Pattern => keep(&mut self.pattern, pattern(field, node, report)),
-            Field::Exclude => match patterns(node, report) {
-                Some(patterns) => {
-                    self.exclude = patterns;
-                    true
-                }
-                None => {
-                    self.excludes = false;
-                    false
-                }
-            },
+            Field::Exclude => {
+                let read = patterns(node, report);
+                self.excludes &= read.is_some();
+                self.exclude = read.unwrap_or_default();
+                self.excludes
+            }
             Field::Factor => keep(&mut self.factor, number(field, node, report)),
             Field::Alpha => keep(&mut self.alpha, number(field, node, report)),
             Field::Ratio => keep(&mut self.ratio, ratio(node, report)),

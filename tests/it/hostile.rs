@@ -30,13 +30,11 @@ fn run(dir: &Path, arguments: &str) -> Run {
     let id = child.id().to_string();
     let (done, waiting) = mpsc::channel();
     thread::spawn(move || done.send(child.wait_with_output()));
-    match waiting.recv_timeout(Duration::from_mins(2)) {
-        Ok(output) => ended(output.expect("the program ends")),
-        Err(_) => {
-            let _ = Command::new("kill").args(["-9", &id]).status();
-            panic!("`{arguments}` hangs");
-        }
+    if let Ok(output) = waiting.recv_timeout(Duration::from_mins(2)) {
+        return ended(output.expect("the program ends"));
     }
+    let _ = Command::new("kill").args(["-9", &id]).status();
+    panic!("`{arguments}` hangs");
 }
 
 #[track_caller]
@@ -117,17 +115,16 @@ fn a_file_of_100_megabytes_is_too_large_wherever_it_stands() {
 
 #[test]
 fn aliases_that_multiply_are_refused() {
-    let mut text = "version: 1\nx-a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-    for level in 1..12 {
-        let below = format!("*a{}", level - 1);
-        text += &format!("x-a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(", "));
-    }
-    let merges: String =
-        (1..30).map(|n| format!("x-m{n}: &m{n} {{<<: [*m{0}, *m{0}], a{n}: 1}}\n", n - 1)).collect();
+    let lists =
+        (1..12).map(|n| format!("x-a{n}: &a{n} [{}]", [format!("*a{}", n - 1).as_str(); 10].join(", ")));
+    let lists = lists.collect::<Vec<_>>().join("\n");
+    let text = format!("version: 1\nx-a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n{lists}\n");
+    let merges = (1..30).map(|n| format!("x-m{n}: &m{n} {{<<: [*m{0}, *m{0}], a{n}: 1}}", n - 1));
+    let merges = merges.collect::<Vec<_>>().join("\n");
     for bomb in [
         text.clone() + "operations: *a11\n",
         text + "operations: []\n",
-        format!("version: 1\nx-m0: &m0 {{a: 1}}\n{merges}operations: []\n"),
+        format!("version: 1\nx-m0: &m0 {{a: 1}}\n{merges}\noperations: []\n"),
         format!("version: 1\noperations: {}{}\n", "[".repeat(50_000), "]".repeat(50_000)),
     ] {
         let stage = Stage::new("llama-3.2-1b", &bomb);

@@ -184,17 +184,14 @@ impl Reader<'_> {
                     ));
                 }
                 Some(end) => {
-                    match self.range(&span)? {
-                        Some(numbers) => {
-                            let text = |number: u64| number.to_string();
-                            let parts = |number| text(number).chars().map(Part::Literal).collect();
-                            alternatives.extend(numbers.clone().map(parts));
-                            texts.extend(numbers.map(text));
-                        }
-                        None => {
-                            alternatives.push(parts);
-                            texts.push(self.text.get(span).unwrap_or_default().to_owned());
-                        }
+                    if let Some(numbers) = self.range(&span)? {
+                        let text = |number: u64| number.to_string();
+                        let parts = |number| text(number).chars().map(Part::Literal).collect();
+                        alternatives.extend(numbers.clone().map(parts));
+                        texts.extend(numbers.map(text));
+                    } else {
+                        alternatives.push(parts);
+                        texts.push(self.text.get(span).unwrap_or_default().to_owned());
                     }
                     if end == '}' {
                         break;
