@@ -112,7 +112,7 @@ impl<'b> Line<'b> {
             Packing::Affine(set) => set.format,
             _ => None,
         };
-        let text_key = base.config.text_key(key).filter(|name| name != key.as_str());
+        let text_key = config.text_key(key).filter(|name| name != key.as_str());
         Self { key, info, role: role(Role::of(key)), affine, text_key: text_key.map(Cow::into_owned) }
     }
 
