@@ -5,6 +5,7 @@
 //! sequences, cannot spoil the terminal.
 
 use std::fmt::{self, Write};
+use std::ops::Range;
 
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
@@ -12,7 +13,12 @@ use miette::{
 };
 
 use super::excerpt::{Excerpt, sanitize};
-use super::{Diagnostic, Look, Severity, Source};
+use super::{Diagnostic, Look, Severity, Source, columns};
+
+/// On terminals narrower than this, words that are wider are broken, and labels that find no room are left out.
+const NARROW: usize = 60;
+/// Columns that the drawing takes beside a label's text and what it points at.
+const BESIDE: usize = 16;
 
 /// More than these are counted, not shown.
 const MOST: usize = 100;
@@ -28,7 +34,7 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme { characters, styles })
         .with_width(look.width.max(20))
         .with_context_lines(1)
-        .with_break_words(false)
+        .with_break_words(look.width < NARROW)
         .without_primary_span_start()
         .without_syntax_highlighting()
         .without_cause_chain();
@@ -39,7 +45,7 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
             .map(|source| Excerpt::new(source, &diagnostic.labels, look));
         let mut text = String::new();
         // Writing to a String fails only if a label lies outside its excerpt, which an excerpt rules out.
-        if handler.render_report(&mut text, &Drawn { diagnostic, excerpt }).is_err() {
+        if handler.render_report(&mut text, &Drawn { diagnostic, excerpt, look }).is_err() {
             text = sanitize(&diagnostic.message);
         }
         for line in text.lines() {
@@ -77,6 +83,17 @@ pub fn summary(diagnostics: &[Diagnostic]) -> String {
 struct Drawn<'d> {
     diagnostic: &'d Diagnostic,
     excerpt: Option<Excerpt>,
+    look: Look,
+}
+
+impl Drawn<'_> {
+    /// Whether a label's text has room beside the middle of its place.
+    fn fits(&self, excerpt: &Excerpt, span: &Range<usize>, text: &str) -> bool {
+        let start =
+            excerpt.text.get(..span.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+        let middle = span.start - start + span.len() / 2;
+        self.look.width >= NARROW || BESIDE + middle + columns(text) <= self.look.width
+    }
 }
 
 impl fmt::Display for Drawn<'_> {
@@ -112,7 +129,8 @@ impl miette::Diagnostic for Drawn<'_> {
         let excerpt = self.excerpt.as_ref()?;
         let labels = self.diagnostic.labels.iter().zip(&excerpt.spans).enumerate();
         Some(Box::new(labels.map(|(at, (label, span))| {
-            let text = (!label.message.is_empty()).then(|| sanitize(&label.message));
+            let said = !label.message.is_empty() && self.fits(excerpt, span, &label.message);
+            let text = said.then(|| sanitize(&label.message));
             let span = (span.start, span.len());
             if at == 0 {
                 LabeledSpan::new_primary_with_span(text, span)

@@ -54,6 +54,46 @@ fn keys_as_json_have_optional_fields_only_where_they_apply() {
 }
 
 #[test]
+fn the_keys_of_a_donor_are_those_that_it_stores() {
+    let stage = Stage::new("llama-3.2-1b-4bit", NONE);
+    let donor = "surgery keys --donor model";
+    assert_eq!(mlxcel(stage.dir(), donor).stdout.lines().count(), 372, "a tied head is not stored");
+    let file = mlxcel(stage.dir(), &format!("{donor}/model.safetensors model.norm.*"));
+    assert_eq!(file.stdout, "model.norm.weight    bf16 [2048]  norm\n");
+    let json = mlxcel(stage.dir(), &format!("{donor} --json model.norm.*")).json();
+    assert_eq!(json["keys"].as_array().map(Vec::len), Some(1));
+    for (arguments, mentions) in [
+        ("--donor model model.layers.*.mlp.upp_proj.weight", "nearest: `model.layers.*.mlp.up_proj.weight`"),
+        ("--donor nowhere", "surgery::donor_not_found"),
+        ("--donor model/config.json", "surgery::bad_shard_index"),
+    ] {
+        let run = mlxcel(stage.dir(), &format!("surgery keys {arguments}"));
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{arguments}");
+        assert!(run.stderr.contains(mentions), "{arguments}: {}", run.stderr);
+    }
+    for arguments in ["", "--model model --donor model"] {
+        assert_eq!(mlxcel(stage.dir(), &format!("surgery keys {arguments}")).code, 2, "{arguments}");
+    }
+}
+
+#[test]
+fn options_are_spelt_alike_and_numbers_may_be_negative_to_be_refused() {
+    let stage = Stage::new("llama-3.2-1b", NONE);
+    for command in ["plan surgery.yaml", "check surgery.yaml", "keys model.norm.weight"] {
+        let long = mlxcel(stage.dir(), &format!("surgery {command} --model model --format json"));
+        assert_eq!(long.code, 0, "{long:#?}");
+        assert_eq!(mlxcel(stage.dir(), &format!("surgery {command} -m model --json")), long);
+        let both = mlxcel(stage.dir(), &format!("surgery {command} -m model --json --format text"));
+        assert_eq!(both.code, 2, "{both:#?}");
+    }
+    for option in ["-n -1", "--max-tokens -1", "--temp -1", "--top-p -0.5", "--top-k -3", "--seed -1"] {
+        let run = mlxcel(stage.dir(), &format!("generate --model model --prompt x {option}"));
+        assert_eq!(run.code, 2, "{option}");
+        assert!(run.stderr.contains("it must be a"), "{option}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn a_pattern_without_keys_and_a_wrong_pattern_are_mistakes() {
     let stage = Stage::new("llama-3.2-1b", NONE);
     for (pattern, mentions) in [
@@ -75,6 +115,7 @@ fn a_code_is_explained_with_and_without_its_prefix() {
     assert_eq!(page.code, 0);
     assert!(page.stdout.starts_with("# surgery::no_match\n"), "{}", page.stdout);
     assert_eq!(mlxcel(Path::new("."), "surgery explain surgery::no_match"), page);
+    assert_eq!(mlxcel(Path::new("."), "surgery explain Surgery::No_Match"), page);
 }
 
 #[test]
@@ -107,9 +148,17 @@ fn completions_and_manual_pages_come_from_the_command_line_itself() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = mlxcel(Path::new("."), &format!("completions {shell}"));
         assert_eq!(run.code, 0);
-        assert!(run.stdout.contains("surgery") && run.stdout.contains("no-donors"), "{shell}");
+        for word in ["surgery", "no-donors"] {
+            assert!(run.stdout.contains(word), "{shell} does not know {word}");
+        }
+        // Elvish and PowerShell complete options only.
+        assert!(
+            run.stdout.contains("donor_not_found") || ["elvish", "powershell"].contains(&shell),
+            "{shell}"
+        );
     }
-    assert!(mlxcel(Path::new("."), "man").stdout.contains(".TH mlxcel 1"));
+    let whole = mlxcel(Path::new("."), "man").stdout;
+    assert!(whole.contains(".TH mlxcel 1") && whole.contains("\n.SH \"EXIT STATUS\"\n"), "{whole}");
     let page = mlxcel(Path::new("."), "man surgery check");
     assert!(
         page.stdout.contains(".TH mlxcel-surgery-check 1") && page.stdout.contains("no\\-donors"),
@@ -126,4 +175,25 @@ fn without_mlx_generate_and_score_answer_with_one_diagnostic() {
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{arguments}");
         assert!(run.stderr.contains("needs MLX"), "{arguments}: {}", run.stderr);
     }
+}
+
+#[cfg(feature = "mlx")]
+#[test]
+fn a_surgery_file_that_the_environment_names_is_told_to_be_so() {
+    let stage = Stage::new("llama-3.2-1b", "version: 2\n");
+    let run = |named: bool| {
+        let mut command = crate::program::command(stage.dir());
+        command.args(["generate", "--model", "model", "--tokens", "1"]).env("MLXCEL_SURGERY", "surgery.yaml");
+        if named {
+            command.args(["--surgery", "surgery.yaml"]);
+        }
+        crate::program::ended(command.output().expect("the program can be run"))
+    };
+    let (env, flag) = (run(false), run(true));
+    assert_eq!((env.code, flag.code), (1, 1));
+    assert!(
+        env.stderr.starts_with("the surgery file `surgery.yaml` is named by `MLXCEL_SURGERY`\n"),
+        "{env:#?}"
+    );
+    assert!(!flag.stderr.contains("MLXCEL_SURGERY"), "{flag:#?}");
 }

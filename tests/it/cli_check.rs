@@ -47,6 +47,16 @@ fn with_a_model_patterns_count_too() {
 }
 
 #[test]
+fn a_file_that_is_fine_is_named() {
+    assert_eq!(check("good.yaml", 0).stdout, "good.yaml: nothing to say\n");
+    let both = check("good.yaml other-model.yaml", 0).stdout;
+    assert_eq!(
+        both,
+        "good.yaml: nothing to say\nother-model.yaml: nothing to say\n2 files: nothing to say\n"
+    );
+}
+
+#[test]
 fn one_bad_file_among_many_fails_the_check_and_all_are_reported() {
     let run = check("good.yaml bad.yaml nowhere.yaml", 1);
     assert!(run.stdout.contains("surgery::unknown_field"), "{}", run.stdout);

@@ -1,6 +1,6 @@
 //! The plan's text on terminals of every kind.
 
-use mlxcel::diagnostic::{Look, columns};
+use mlxcel::diagnostic::{Look, columns, render};
 use mlxcel::plan::explain::explain;
 use mlxcel::{Checkpoint, SurgeryFile};
 
@@ -39,9 +39,27 @@ fn plan(stage: &Stage, look: Look, all: bool) -> String {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let stage = stage();
-    for width in [20, 40, 60, 80, 100, 120] {
+    for width in [20, 40, 60, 80, 100, 120, 200] {
         for all in [false, true] {
             let text = plan(&stage, Look { width, unicode: true, colour: false }, all);
+            let wide: Vec<&str> = text.lines().filter(|line| columns(line) > width).collect();
+            assert!(wide.is_empty(), "{width}: {wide:#?}");
+        }
+    }
+}
+
+#[test]
+fn excerpts_fit_narrow_terminals() {
+    let text = "version: 1\noperations:\n  - {op: scale, pattern: 'model.layers.*.self_attn.o_proj.weigth', factr: 0.5}\n  \
+                - op: prune\n    granularity: layer\n    pattern: \"model.layers.{0..35}.mlp.*\"\n    head_ids: [1]\n";
+    let file = SurgeryFile::parse("surgery.yaml".as_ref(), text.as_bytes());
+    let stage = Stage::new("qwen3-4b", "version: 1\noperations: []\n");
+    let base = Checkpoint::open(&stage.dir().join("model")).expect("the base opens");
+    let found = mlxcel::plan(&file, base).expect_err("the file is refused").diagnostics;
+    assert_eq!(found.len(), 3, "{found:#?}");
+    for width in [30, 40, 60, 80, 200] {
+        for unicode in [false, true] {
+            let text = render(&found, Some(&file.source), Look { width, unicode, colour: false });
             let wide: Vec<&str> = text.lines().filter(|line| columns(line) > width).collect();
             assert!(wide.is_empty(), "{width}: {wide:#?}");
         }

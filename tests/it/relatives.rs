@@ -162,6 +162,18 @@ fn an_index_that_lies_is_one_error_in_a_donor_too() {
 }
 
 #[test]
+fn a_directory_and_its_own_index_file_are_one_donor() {
+    let case = Case::new("index-good");
+    copy(&case.path("model"), &case.path("donor"));
+    let index = "donor/model.safetensors.index.json";
+    let case = case.with_operation(&format!(
+        "op: interpolate, pattern: model.norm.weight, source_a: donor, source_b: {index}, ratio: 0.5, method: lerp"
+    ));
+    let (_, outcome) = plan(&case.path("surgery.yaml"), &case.path("model"));
+    assert_eq!(outcome.map(|plan| plan.donors().len()).map_err(|refusal| refusal.diagnostics), Ok(1));
+}
+
+#[test]
 fn a_key_twice_in_a_json_file_is_named() {
     let case = Case::new("index-good");
     let path = case.path("model/model.safetensors.index.json");
