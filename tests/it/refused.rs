@@ -126,7 +126,8 @@ fn place_model(case: &Path, dir: &Path) -> String {
     format!("../{model}")
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder with all that is in it.
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory can be made");
     for entry in fs::read_dir(from).expect("a directory can be read") {
         let path = entry.expect("an entry").path();

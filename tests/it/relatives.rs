@@ -2,11 +2,12 @@
 //! a donor, in a shard of a directory.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mlxcel::Code;
 
 use crate::conformance::{errors, fixtures, plan, text};
+use crate::refused::copy;
 use crate::sparse;
 
 /// What stands in a case's folder beside the model.
@@ -50,19 +51,6 @@ impl Case {
                 .any(|said| said.contains(mention))
         };
         assert!(errors(&refusal).iter().any(says), "{} does not mention {mention}\n{text}", self.name);
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a directory can be made");
-    for entry in fs::read_dir(from).expect("a directory can be read") {
-        let path = entry.expect("an entry").path();
-        let target = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).expect("a file can be copied");
-        }
     }
 }
 
