@@ -35,7 +35,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         // Times before the epoch exist; all that counts is that they differ when the times do.
         let seconds = metadata.mtime().cast_unsigned();
         let nanoseconds = metadata.mtime_nsec().cast_unsigned();

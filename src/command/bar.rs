@@ -22,11 +22,6 @@ impl Bar {
         Self::new(what, line)
     }
 
-    /// A bar over tensors that says what is being done.
-    pub(super) fn tensors(what: &'static str) -> Self {
-        Self::new(what, "{msg} {bar:30} {pos}/{len} tensors")
-    }
-
     fn new(what: &'static str, line: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(line) {

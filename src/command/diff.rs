@@ -9,10 +9,10 @@ use serde_json::json;
 use super::bar::Bar;
 use super::report::Answer;
 use super::{Outcome, output};
-use crate::checkpoint::Weights;
+use crate::checkpoint::{Checkpoint, Weights};
 use crate::cli::{DiffArgs, PlanFormat};
-use crate::diagnostic::{self, Diagnostic, Look, Severity, Source, render, rows};
-use crate::execute::{Comparison, Figures, Verdict, diff, diff_plan};
+use crate::diagnostic::{self, Code, Diagnostic, Look, Severity, Source, render, rows};
+use crate::execute::{Comparison, Figures, Verdict, Which, diff, diff_plan};
 use crate::plan::fold::fold;
 use crate::plan::json::FORMAT_VERSION;
 use crate::plan::{self};
@@ -21,6 +21,7 @@ use crate::surgery::SurgeryFile;
 pub(super) fn run(args: &DiffArgs) -> Outcome {
     let file = args.surgery.as_deref().map(SurgeryFile::read);
     let (result, mut diagnostics) = match (&file, &args.second) {
+        _ if surgery_file(args).is_some() => (Err(surgery_file(args).into_iter().collect()), Vec::new()),
         (Some(file), _) => with_surgery(&args.first, file),
         (None, Some(second)) => (two(&args.first, second), Vec::new()),
         (None, None) => (Ok(Vec::new()), Vec::new()),
@@ -37,7 +38,8 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
             diagnostics.retain(|one| one.severity() == Severity::Error);
             output::stderr(&render(&diagnostics, source, output::stderr_look()));
             if !failed {
-                output::stdout(&as_text(&found, output::look(), args.all))?;
+                let look = output::look();
+                output::stdout(&(sides(args) + &as_text(&found, look, args.all)))?;
             }
         }
     }
@@ -48,32 +50,61 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
 type Compared = Result<Vec<Comparison>, Vec<Diagnostic>>;
 
 fn two(first: &Path, second: &Path) -> Compared {
-    let open = |path| Weights::open(path).map_err(|errors| plan::base_refusals(&errors));
+    // With a config beside it, a tied head is known to be one.
+    let open = |path| match Checkpoint::open(path) {
+        Ok(checkpoint) => Ok(checkpoint.weights),
+        Err(_) => Weights::open(path).map_err(|errors| plan::base_refusals(&errors)),
+    };
     let (first, second) = (open(first)?, open(second)?);
-    gather(first.index.entries().len(), |each| diff(&first, &second, each))
+    gather(&first, |each| diff(&first, &second, each))
+}
+
+/// A surgery file where weights should be.
+fn surgery_file(args: &DiffArgs) -> Option<Diagnostic> {
+    let is_yaml = |path: &&Path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
+    let path = [Some(args.first.as_path()), args.second.as_deref()].into_iter().flatten().find(is_yaml)?;
+    let name = path.display();
+    let message = format!("`{name}` is a YAML file, not a checkpoint");
+    let help = format!("to see what it would change: `mlxcel surgery diff DIR --surgery {name}`");
+    Some(Diagnostic::new(Code::ModelUnreadable, message).help(help))
+}
+
+/// What is compared with what.
+fn sides(args: &DiffArgs) -> String {
+    let first = args.first.display();
+    let second = match (&args.second, &args.surgery) {
+        (Some(second), _) => second.display().to_string(),
+        (None, Some(file)) => format!("{first} after {}", file.display()),
+        (None, None) => String::new(),
+    };
+    format!("  first   {first}\n  second  {second}\n\n")
 }
 
 fn with_surgery(model: &Path, file: &SurgeryFile) -> (Compared, Vec<Diagnostic>) {
     let answer = Answer::planned(file, model);
     let diagnostics = answer.diagnostics().to_vec();
     let compared = match &answer.plan {
-        Some(plan) => gather(plan.base().weights.index.entries().len(), |each| diff_plan(plan, each)),
+        Some(plan) => gather(&plan.base().weights, |each| diff_plan(plan, each)),
         None => Ok(Vec::new()),
     };
     (compared, diagnostics)
 }
 
 fn gather(
-    tensors: usize,
+    first: &Weights,
     compare: impl FnOnce(&mut dyn FnMut(Comparison)) -> Result<(), crate::execute::ExecuteError>,
 ) -> Compared {
-    let mut bar = Bar::tensors("comparing");
+    let entries = first.index.entries().iter().map(|(_, info)| first.locate(info).1);
+    let total = entries.map(|range| range.end - range.start).sum();
+    let (mut bar, mut done) = (Bar::bytes("comparing"), 0);
     let mut found = Vec::new();
-    let each = &mut |comparison| {
+    let each = &mut |comparison: Comparison| {
+        done += comparison.bytes;
+        bar.set(done.min(total), total);
         found.push(comparison);
-        bar.set(found.len() as u64, tensors as u64);
     };
     compare(each).map_err(|error| vec![Diagnostic::from(&error)])?;
+    bar.set(total, total);
     Ok(found)
 }
 
@@ -114,6 +145,9 @@ fn as_text(found: &[Comparison], look: Look, all: bool) -> String {
     if !table.is_empty() {
         text.push('\n');
     }
+    if different.iter().any(|one| matches!(one.verdict, Verdict::Differs(_))) {
+        text += "  max: the largest change of an element; change: \u{2016}second - first\u{2016} / \u{2016}first\u{2016}\n\n";
+    }
     let (differ, equal) = (different.len(), found.len() - different.len());
     text + &format!("  {differ} of {} tensors differ, {equal} are equal\n", found.len())
 }
@@ -124,7 +158,7 @@ fn grouped<'c>(different: &[&'c Comparison]) -> Vec<Vec<&'c Comparison>> {
     let mut groups: Vec<Vec<&Comparison>> = Vec::new();
     for one in different {
         let name = one.key.as_str().split('.').map(|part| part.parse::<u64>().map_or(part, |_| "#"));
-        let group = (name.collect::<Vec<_>>(), std::mem::discriminant(&one.verdict));
+        let group = (name.collect::<Vec<_>>(), std::mem::discriminant(&one.verdict), one.tie.is_some());
         let place = *places.entry(group).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
@@ -154,7 +188,14 @@ fn says(group: &[&Comparison]) -> String {
         Some(Verdict::OnlySecond) => "only in the second".to_owned(),
         Some(Verdict::Equal) | None => String::new(),
     };
-    count + &what
+    let tie = group.first().and_then(|one| one.tie.as_ref()).map(|tie| {
+        let side = match tie.side {
+            Which::First => "first",
+            Which::Second => "second",
+        };
+        format!(" (tied to `{}` in the {side})", tie.to)
+    });
+    count + &what + &tie.unwrap_or_default()
 }
 
 fn differences(figures: &[&Figures]) -> String {
@@ -214,21 +255,23 @@ mod tests {
             relative: Some(relative),
             cosine: Some(0.5),
         };
-        Comparison { key: Key::from(key), shape: vec![4], verdict: Verdict::Differs(figures) }
+        Comparison { verdict: Verdict::Differs(figures), ..equal(key) }
+    }
+
+    fn equal(key: &str) -> Comparison {
+        Comparison { key: Key::from(key), shape: vec![4], bytes: 8, tie: None, verdict: Verdict::Equal }
     }
 
     #[test]
     fn layers_are_folded_and_figures_span_them() {
-        let equal = Comparison { key: Key::from("z"), shape: vec![], verdict: Verdict::Equal };
-        let head =
-            Comparison { key: Key::from("lm_head.weight"), shape: vec![], verdict: Verdict::OnlySecond };
-        let found = [head, differs("layers.0.w", 0.25, 0.01), differs("layers.1.w", 0.5, 0.025), equal];
+        let head = Comparison { verdict: Verdict::OnlySecond, ..equal("lm_head.weight") };
+        let found = [head, differs("layers.0.w", 0.25, 0.01), differs("layers.1.w", 0.5, 0.025), equal("z")];
         let text = as_text(&found, Look::PLAIN, false);
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert!(lines[0].starts_with("lm_head.weight") && lines[0].ends_with("only in the second"), "{text}");
         assert!(lines[1].ends_with("2 tensors, max 0.5, change 1 to 2.5 %, cosine 0.500000"), "{text}");
         assert_eq!(lines.last(), Some(&"3 of 4 tensors differ, 1 are equal"));
-        assert_eq!(as_text(&found, Look::PLAIN, true).lines().count(), 5);
+        assert_eq!(as_text(&found, Look::PLAIN, true).lines().count(), 7);
     }
 
     #[test]

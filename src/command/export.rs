@@ -1,26 +1,23 @@
 //! `mlxcel surgery export`.
 
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
 use super::bar::Bar;
 use super::report::Answer;
-use super::{INTERRUPTED, Outcome, output};
+use super::{INTERRUPTED, Outcome, interrupt, output};
 use crate::cli::{ExportArgs, PlanFormat};
-use crate::diagnostic::{self, Diagnostic, Severity, render};
-use crate::execute::{self, ExportError, Report};
+use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
+use crate::execute::{self, ExportError, Exported};
 use crate::plan::Plan;
 use crate::plan::json::FORMAT_VERSION;
 use crate::surgery::SurgeryFile;
 
-/// Set by Ctrl-C, looked at between pieces of work.
-static STOP: AtomicBool = AtomicBool::new(false);
-
 pub(super) fn run(args: &ExportArgs) -> Outcome {
-    // A second handler in one process is refused; then the first one does what it does.
-    let _ = ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed));
+    interrupt::listen()?;
+    interrupt::hold();
     let file = SurgeryFile::read(&args.file);
     let answer = Answer::planned(&file, &args.model);
     let mut diagnostics = answer.diagnostics().to_vec();
@@ -28,12 +25,13 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
     let mut done = None;
     if let (Some(plan), false) = (&answer.plan, answer.fails(args.deny)) {
         match export(plan, args) {
-            Ok(report) => {
+            Ok(exported) => {
+                let report = &exported.report;
                 diagnostics.extend(report.diagnostics.iter().cloned());
                 if args.deny.is_some() && !report.diagnostics.is_empty() {
                     code = ExitCode::FAILURE;
                 }
-                done = Some((plan, report));
+                done = Some((plan, exported));
             }
             Err(error @ ExportError::Interrupted) => {
                 output::stderr(&format!("{error}\n"));
@@ -53,7 +51,9 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
                 "model": args.model.to_string_lossy(),
                 "output": done.as_ref().map(|_| args.output.to_string_lossy()),
                 "digest": done.as_ref().and_then(|(plan, _)| plan.digest()),
-                "report": done.as_ref().map(|(_, report)| report),
+                "tensors": done.as_ref().map(|(_, exported)| exported.tensors),
+                "bytes": done.as_ref().map(|(_, exported)| exported.bytes),
+                "report": done.as_ref().map(|(_, exported)| &exported.report),
                 "diagnostics": diagnostic::json(&diagnostics, Some(&file.source)),
             });
             output::stdout(&format!("{object:#}\n"))?;
@@ -62,15 +62,34 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
             // Advice is for plans; what is asked for here is settled.
             diagnostics.retain(|one| one.severity() > Severity::Advice);
             output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));
-            for line in done.iter().flat_map(|(_, report)| report.lines()) {
-                output::stderr(&format!("{line}\n"));
+            if let Some((plan, exported)) = &done {
+                for line in said(plan, exported, &args.output) {
+                    output::stderr(&format!("{line}\n"));
+                }
             }
         }
     }
     Ok(code)
 }
 
-fn export(plan: &Plan, args: &ExportArgs) -> Result<Report, ExportError> {
+/// What was done to the weights, and what was written.
+fn said(plan: &Plan, exported: &Exported, path: &Path) -> Vec<String> {
+    let mut lines = exported.report.lines();
+    let cleared = exported.cleared.iter();
+    lines.extend(
+        cleared.map(|path| format!("removed `{}`, which an export that was killed left", path.display())),
+    );
+    let plural = if exported.tensors == 1 { "" } else { "s" };
+    let (path, size) = (path.display(), bytes(exported.bytes));
+    let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
+    lines.push(match plan.digest() {
+        Some(digest) => format!("{written}, {digest}"),
+        None => format!("{written}, the model as it was: the surgery file changes nothing"),
+    });
+    lines
+}
+
+fn export(plan: &Plan, args: &ExportArgs) -> Result<Exported, ExportError> {
     let mut bar = Bar::bytes("exporting");
-    execute::export(plan, &args.output, &mut |done, total| bar.set(done, total), &STOP)
+    execute::export(plan, &args.output, &mut |done, total| bar.set(done, total), interrupt::flag())
 }

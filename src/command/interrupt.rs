@@ -19,8 +19,10 @@ unsafe extern "C" {
     safe fn _exit(status: c_int) -> !;
 }
 
-/// Takes over Ctrl-C.
+/// Takes over Ctrl-C, and whatever else asks politely to end (SIGTERM, SIGHUP). A file that outgrows the system's limit
+/// is an error from here on, and not the end.
 pub(super) fn listen() -> miette::Result<()> {
+    let hangup = signals::ignore_hangup();
     ctrlc::set_handler(|| {
         let second = REQUESTED.swap(true, Ordering::SeqCst);
         if second || !HELD.load(Ordering::SeqCst) {
@@ -28,7 +30,64 @@ pub(super) fn listen() -> miette::Result<()> {
         }
     })
     .into_diagnostic()
-    .wrap_err("Ctrl-C cannot be listened for")
+    .wrap_err("Ctrl-C cannot be listened for")?;
+    if hangup == signals::Hangup::Ignored {
+        signals::ignore_hangup();
+    }
+    signals::ignore_file_size();
+    Ok(())
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::ffi::c_int;
+
+    // The same on all Unix systems that there are.
+    const SIGHUP: c_int = 1;
+    // On Linux (but for MIPS) and the BSDs, macOS among them.
+    const SIGXFSZ: c_int = 25;
+    const SIG_IGN: usize = 1;
+
+    #[expect(unsafe_code, reason = "std has no way to ignore a signal")]
+    unsafe extern "C" {
+        fn signal(number: c_int, handler: usize) -> usize;
+    }
+
+    /// How the program was started: `nohup` has SIGHUP ignored.
+    #[derive(Debug, PartialEq, Eq)]
+    pub(super) enum Hangup {
+        Ignored,
+        Ends,
+    }
+
+    pub(super) fn ignore_hangup() -> Hangup {
+        if ignore(SIGHUP) == SIG_IGN { Hangup::Ignored } else { Hangup::Ends }
+    }
+
+    pub(super) fn ignore_file_size() {
+        ignore(SIGXFSZ);
+    }
+
+    #[expect(unsafe_code, reason = "std has no way to ignore a signal")]
+    fn ignore(number: c_int) -> usize {
+        // SAFETY: this is the C library's `signal`, and ignoring a signal runs no handler.
+        unsafe { signal(number, SIG_IGN) }
+    }
+}
+
+#[cfg(not(unix))]
+mod signals {
+    #[derive(Debug, PartialEq, Eq)]
+    pub(super) enum Hangup {
+        Ignored,
+        Ends,
+    }
+
+    pub(super) fn ignore_hangup() -> Hangup {
+        Hangup::Ends
+    }
+
+    pub(super) fn ignore_file_size() {}
 }
 
 /// From now on the first Ctrl-C only makes [`requested`] true.
@@ -36,7 +95,13 @@ pub(super) fn hold() {
     HELD.store(true, Ordering::SeqCst);
 }
 
+/// What the first Ctrl-C sets.
+pub(super) fn flag() -> &'static AtomicBool {
+    &REQUESTED
+}
+
 /// Whether there was a Ctrl-C.
+#[cfg(feature = "mlx")]
 pub(super) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

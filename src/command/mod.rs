@@ -10,12 +10,11 @@ mod explain;
 mod export;
 #[cfg(feature = "mlx")]
 mod generate;
+mod interrupt;
 mod keys;
 pub mod output;
 mod plan;
 mod report;
-#[cfg(feature = "mlx")]
-mod interrupt;
 #[cfg(feature = "mlx")]
 mod score;
 #[cfg(feature = "mlx")]

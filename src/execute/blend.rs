@@ -4,7 +4,9 @@
 //! b · sin(tθ)/sin θ, θ the angle between them. Tensors that are (nearly) parallel, zero or not finite have no such
 //! arc and are mixed as LERP.
 
-use super::float::{STRIP, Work, decode};
+#[cfg(target_arch = "x86_64")]
+use super::f16c::Wide;
+use super::float::{Machine, Plain, STRIP, Work, decode};
 use crate::checkpoint::Dtype;
 
 /// Elements that are summed up on their own, before the sums are added up in ascending order.
@@ -67,39 +69,38 @@ impl BlockSums {
     )]
     pub(super) fn feed(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            #[target_feature(enable = "avx2")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
+            #[target_feature(enable = "avx2,f16c")]
             fn wide(sums: &mut BlockSums, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
-                sums.strips(a, b);
+                sums.strips::<Wide>(a, b);
             }
-            // SAFETY: the processor has AVX2, the only feature that `wide` is compiled for.
+            // SAFETY: the processor has AVX2 and F16C, the only features that `wide` is compiled for.
             return unsafe { wide(self, a, b) };
         }
-        self.strips(a, b);
+        self.strips::<Plain>(a, b);
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
-    fn strips(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
+    fn strips<M: Machine>(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
         // Products of two f32 are exact in f64.
         let (mut a_values, mut b_values) = ([f32::ZERO; STRIP], [f32::ZERO; STRIP]);
         let (a_width, b_width) = (a.0.bitsize() / 8, b.0.bitsize() / 8);
+        let [mut dot, mut a_square, mut b_square] = [self.dot, self.a_square, self.b_square];
         for (a_bytes, b_bytes) in a.1.chunks(STRIP * a_width).zip(b.1.chunks(STRIP * b_width)) {
-            let n = a_bytes.len() / a_width;
-            decode(a.0, a_bytes, &mut a_values[..n]);
-            decode(b.0, b_bytes, &mut b_values[..n]);
             // Zeros beyond the end change no sum.
-            a_values[n..].fill(0.0);
-            b_values[n..].fill(0.0);
+            decode::<M, _>(a.0, a_bytes, &mut a_values);
+            decode::<M, _>(b.0, b_bytes, &mut b_values);
             for (eight_a, eight_b) in a_values.as_chunks::<8>().0.iter().zip(b_values.as_chunks::<8>().0) {
                 for lane in 0..8 {
                     let (a, b) = (f64::from(eight_a[lane]), f64::from(eight_b[lane]));
-                    self.dot[lane] += a * b;
-                    self.a_square[lane] += a * a;
-                    self.b_square[lane] += b * b;
+                    dot[lane] += a * b;
+                    a_square[lane] += a * a;
+                    b_square[lane] += b * b;
                 }
             }
         }
+        *self = Self { dot, a_square, b_square };
     }
 
     /// The block's sums.

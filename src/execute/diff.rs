@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
-use super::float::{STRIP, decode};
+use super::float::{Plain, STRIP, decode};
 use super::{ExecuteError, Executor};
 use crate::checkpoint::{Dtype, Key, Origin, Shard, TensorInfo, Weights};
 use crate::plan::Plan;
@@ -23,9 +23,34 @@ pub struct Comparison {
     pub key: Key,
     /// Of the first side, else of the second.
     pub shape: Vec<usize>,
+    /// Bytes on that side.
+    pub bytes: u64,
+    /// The side that stores no such tensor, because it is tied to another there, and is compared as that one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tie: Option<Tie>,
     /// What came out.
     #[serde(flatten)]
     pub verdict: Verdict,
+}
+
+/// A tie that one side has and the other has not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tie {
+    /// Which side.
+    pub side: Which,
+    /// The tensor that it is tied to there.
+    #[serde(serialize_with = "as_text")]
+    pub to: Key,
+}
+
+/// One of two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// What is compared.
+    First,
+    /// What it is compared with.
+    Second,
 }
 
 /// What comparing a tensor came to.
@@ -68,13 +93,16 @@ pub fn diff(first: &Weights, second: &Weights, mut each: impl FnMut(Comparison))
         [first, second].iter().flat_map(|w| w.index.entries()).map(|(key, _)| key).collect();
     for key in keys {
         let [a, b] = [first, second].map(|w| w.index.get(key.as_str()).map(|info| Side::new(w, key, info)));
-        let (shape, verdict) = match (&a, &b) {
-            (Some(a), Some(b)) => (a.info.shape.clone(), compare(a, b)?),
-            (Some(a), None) => (a.info.shape.clone(), Verdict::OnlyFirst),
-            (None, Some(b)) => (b.info.shape.clone(), Verdict::OnlySecond),
-            (None, None) => continue,
+        let tied = [&a, &b].map(|side| side.as_ref().and_then(Side::tied_to));
+        let (side, verdict, tie) = match ((&a, &b), tied) {
+            // A head that neither side stores is its embedding, which is compared already.
+            ((Some(_), Some(_)), [Some(_), Some(_)]) | ((Some(_), None), [Some(_), _]) => continue,
+            ((None, Some(_)), [_, Some(_)]) | ((None, None), _) => continue,
+            ((Some(a), Some(b)), tied) => (a, compare(a, b)?, Tie::of(tied)),
+            ((Some(a), None), _) => (a, Verdict::OnlyFirst, None),
+            ((None, Some(b)), _) => (b, Verdict::OnlySecond, None),
         };
-        each(Comparison { key: key.clone(), shape, verdict });
+        each(Comparison { verdict, tie, ..side.equal() });
     }
     Ok(())
 }
@@ -88,9 +116,9 @@ pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), Ex
     let mut executor = Executor::without_report(plan)?;
     let mut programs = plan.programs().iter().peekable();
     for (position, (key, info)) in base.index.entries().iter().enumerate() {
+        let side = Side::new(base, key, info);
         let mut verdict = Verdict::Equal;
         if let Some(program) = programs.next_if(|program| program.target == position) {
-            let side = Side::new(base, key, info);
             let mut sums = Sums::default();
             let (mut at, mut old) = (0, Vec::new());
             executor.stream::<ExecuteError>(program, &mut |new| {
@@ -105,7 +133,7 @@ pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), Ex
             // It is the embedding, before and after.
             continue;
         }
-        each(Comparison { key: key.clone(), shape: info.shape.clone(), verdict });
+        each(Comparison { verdict, tie: Tie::of([side.tied_to(), None]), ..side.equal() });
     }
     executor.finish().map(drop)
 }
@@ -124,11 +152,37 @@ impl<'w> Side<'w> {
         Self { key, info, shard, range }
     }
 
+    fn tied_to(&self) -> Option<&'w Key> {
+        match &self.info.origin {
+            Origin::Tied(key) => Some(key),
+            Origin::Stored { .. } => None,
+        }
+    }
+
+    /// Compared with itself.
+    fn equal(&self) -> Comparison {
+        let (key, shape) = (self.key.clone(), self.info.shape.clone());
+        let bytes = self.range.end - self.range.start;
+        Comparison { key, shape, bytes, tie: None, verdict: Verdict::Equal }
+    }
+
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<(), ExecuteError> {
         let offset = self.range.start + at;
         self.shard
             .read_at(buffer, offset)
             .map_err(|source| ExecuteError::read(self.shard, self.key, false, source))
+    }
+}
+
+impl Tie {
+    /// The tie, if one side has it.
+    fn of(sides: [Option<&Key>; 2]) -> Option<Self> {
+        let (side, to) = match sides {
+            [Some(to), None] => (Which::First, to),
+            [None, Some(to)] => (Which::Second, to),
+            _ => return None,
+        };
+        Some(Self { side, to: to.clone() })
     }
 }
 
@@ -194,8 +248,8 @@ impl Sums {
         let strips = first.1.chunks(STRIP * width(first.0)).zip(second.1.chunks(STRIP * width(second.0)));
         for (old_bytes, new_bytes) in strips {
             let n = old_bytes.len() / width(first.0);
-            decode(first.0, old_bytes, &mut olds[..n]);
-            decode(second.0, new_bytes, &mut news[..n]);
+            decode::<Plain, _>(first.0, old_bytes, &mut olds);
+            decode::<Plain, _>(second.0, new_bytes, &mut news);
             for (old, new) in olds[..n].iter().zip(&news[..n]) {
                 self.different += u64::from(old.to_bits() != new.to_bits());
                 let (old, new) = (f64::from(*old), f64::from(*new));

@@ -13,6 +13,8 @@ mod blend;
 mod diff;
 mod error;
 mod export;
+#[cfg(target_arch = "x86_64")]
+mod f16c;
 mod float;
 mod job;
 mod recipe;
@@ -21,9 +23,9 @@ mod report;
 mod tally;
 mod tile;
 
-pub use diff::{Comparison, Figures, Verdict, diff, diff_plan};
+pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};
 pub use error::ExecuteError;
-pub use export::{ExportError, export};
+pub use export::{ExportError, Exported, export};
 pub use report::{OperationReport, Report};
 
 use std::fmt;
@@ -33,7 +35,7 @@ use sha2::{Digest, Sha256};
 use crate::checkpoint::Shard;
 use crate::plan::cost::{LANES, TILE};
 use crate::plan::{Plan, Program};
-use job::{Buffers, Job};
+use job::{Buffers, Job, ROOM_TO_SHIFT};
 use report::Ledger;
 use tally::Outcome;
 
@@ -112,17 +114,23 @@ impl<'p> Executor<'p> {
         let job = Job::new(self.plan, program, &mut self.lanes)?;
         let (width, elements) = (job.recipe.width(), job.recipe.elements());
         let mut outcome = Outcome::new(job.recipe.steps.len());
-        let [current, done] = &mut self.windows;
+        let [mut current, mut other] = self.windows.each_mut();
         let count = self.ledger.is_some();
-        done.clear();
+        let mut done: &[u8] = &[];
         for first in (0..elements).step_by(WINDOW) {
-            current.resize(WINDOW.min(elements - first) * width, 0);
-            let fill = || job.fill(first, current, &mut self.lanes, count);
+            let bytes = WINDOW.min(elements - first) * width;
+            if current.len() < bytes + ROOM_TO_SHIFT {
+                current.resize(bytes + ROOM_TO_SHIFT, 0);
+            }
+            let shift = job.shift(first, current);
+            let window = &mut current[shift..shift + bytes];
+            let fill = || job.fill(first, window, &mut self.lanes, count);
             let digest = self.ledger.as_mut().map(|(_, digest)| digest);
             let (next, passed_on) = rayon::join(fill, || pass_on(done, digest, sink));
             passed_on?;
             outcome.add(&next?);
-            std::mem::swap(current, done);
+            (current, other) = (other, current);
+            done = &other[shift..shift + bytes];
         }
         pass_on(done, self.ledger.as_mut().map(|(_, digest)| digest), sink)?;
         if let Some((ledger, _)) = &mut self.ledger {
@@ -147,9 +155,9 @@ impl<'p> Executor<'p> {
         }
     }
 
-    /// Bytes of donor buffers.
+    /// Bytes of donor buffers, without the few that they can be shifted by.
     fn kept(&self) -> u64 {
-        self.lanes.iter().flatten().map(|buffer| buffer.capacity() as u64).sum()
+        self.lanes.iter().flatten().map(|buffer| (buffer.capacity() - ROOM_TO_SHIFT) as u64).sum()
     }
 }
 

@@ -1,7 +1,9 @@
 //! [`Tally`]: what is counted while a program runs. Sums are taken in one fixed order.
 
-use super::float::{Stored, Work};
-use super::recipe::Member;
+#![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
+
+use super::float::{Machine, STRIP, Stored, Values, Work};
+use super::recipe::{Member, Step};
 
 /// What one action did to some elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -32,52 +34,74 @@ pub(super) struct Outcome {
     pub(super) passed: u64,
 }
 
-/// A strip before and after one step, in working precision and as it is stored.
+/// A strip before and after one step, in working precision and as it is stored. Beyond a tensor's end all is 0.
 pub(super) struct Strip<'s, S: Stored> {
-    pub(super) before: &'s [S::Work],
-    pub(super) after: &'s [S::Work],
-    pub(super) before_bits: &'s [S::Bits],
-    pub(super) after_bits: &'s [S::Bits],
+    pub(super) before: &'s Values<S::Work>,
+    pub(super) after: &'s Values<S::Work>,
+    pub(super) before_bits: &'s [S::Bits; STRIP],
+    pub(super) after_bits: &'s [S::Bits; STRIP],
 }
 
 impl Tally {
-    /// Counts a strip. An element whose `delta` is not 0 should have changed.
-    #[inline]
-    pub(super) fn count<S: Stored>(&mut self, strip: &Strip<'_, S>, delta: Option<&[S::Work]>) {
-        let mut changed = 0;
-        for (before, after) in strip.before_bits.iter().zip(strip.after_bits) {
-            changed += u32::from(before != after);
-        }
-        self.changed += u64::from(changed);
-        if let Some(delta) = delta {
-            let (mut deltas, mut lost) = (0, 0);
-            let bits = strip.before_bits.iter().zip(strip.after_bits);
-            for ((before, after), delta) in bits.zip(delta) {
-                let meant = *delta != S::Work::ZERO;
-                deltas += u32::from(meant);
-                lost += u32::from(meant && before == after);
+    /// Counts a strip: what changed, what should have, and the sums. `donor` is what an addition adds a multiple of.
+    #[inline(always)]
+    pub(super) fn count<S: Stored>(&mut self, strip: &Strip<'_, S>, donor: &Values<S::Work>, step: &Step) {
+        let (before, bits) = (strip.before, (strip.before_bits, strip.after_bits));
+        match step {
+            Step::Scale(factor) if S::Work::from_f64(*factor) != S::Work::ONE => {
+                self.count_bits::<S>(bits, |i| before[i] != S::Work::ZERO);
             }
-            self.deltas += u64::from(deltas);
-            self.lost += u64::from(lost);
-        } else {
-            self.deltas += u64::from(changed);
+            Step::Add { alpha, .. } => {
+                let alpha = S::Work::from_f64(*alpha);
+                self.count_bits::<S>(bits, |i| alpha * donor[i] != S::Work::ZERO);
+            }
+            Step::Scale(_) | Step::Zero(_) => self.count_bits::<S>(bits, |i| bits.0[i] != bits.1[i]),
         }
-        self.change_square += sum_of_squares(strip.before, strip.after, |before, after| after - before);
-        self.before_square += sum_of_squares(strip.before, strip.before, |before, _| before);
+        // One sum after the other: together, compilers make pairs of them instead of rows.
+        let (before, after) = (before.as_chunks::<8>().0, strip.after.as_chunks::<8>().0);
+        self.change_square += sum_of_squares(|i, lane| (after[i][lane] - before[i][lane]).to_f64());
+        self.before_square += sum_of_squares(|i, lane| before[i][lane].to_f64());
     }
 
-    /// Counts what rounding does to the scales or biases of an affine set.
-    pub(super) fn count_member<S: Stored>(&mut self, strip: &Strip<'_, S>, member: Member) {
-        let mut rounded = vec![S::Work::ZERO; strip.after.len()];
-        S::decode(strip.after_bits, &mut rounded);
-        self.error_square += sum_of_squares(&rounded, strip.after, |rounded, exact| rounded - exact);
-        self.exact_square += sum_of_squares(strip.after, strip.after, |exact, _| exact);
+    /// Counts changes of bits. An element that is `meant` to change and does not is lost.
+    #[inline(always)]
+    fn count_bits<S: Stored>(
+        &mut self,
+        (before, after): (&[S::Bits; STRIP], &[S::Bits; STRIP]),
+        meant: impl Fn(usize) -> bool,
+    ) {
+        let (mut changed, mut deltas, mut lost) = (0, 0, 0);
+        for i in 0..STRIP {
+            let (same, meant) = (u32::from(before[i] == after[i]), u32::from(meant(i)));
+            changed += 1 - same;
+            deltas += meant;
+            lost += meant & same;
+        }
+        self.changed += u64::from(changed);
+        self.deltas += u64::from(deltas);
+        self.lost += u64::from(lost);
+    }
+
+    /// Counts what rounding does to the scales or biases of an affine set, `n` of them.
+    #[inline(always)]
+    pub(super) fn count_member<M: Machine, S: Stored>(
+        &mut self,
+        strip: &Strip<'_, S>,
+        member: Member,
+        n: usize,
+    ) {
+        let mut rounded = [S::Work::ZERO; STRIP];
+        S::decode::<M>(strip.after_bits, &mut rounded);
+        let (inexact, exact) = (rounded.as_chunks::<8>().0, strip.after.as_chunks::<8>().0);
+        self.error_square += sum_of_squares(|i, lane| (inexact[i][lane] - exact[i][lane]).to_f64());
+        self.exact_square += sum_of_squares(|i, lane| exact[i][lane].to_f64());
         if member == Member::Scales {
-            self.scales += strip.after.len() as u64;
-            let under = |value: &S::Work| value.abs() < S::NORMAL;
-            let fell =
-                strip.before.iter().zip(&rounded).filter(|(before, after)| !under(before) && under(after));
-            self.underflowed += fell.count() as u64;
+            let mut fell = 0;
+            for (before, after) in strip.before.iter().zip(&rounded) {
+                fell += u32::from(before.abs() >= S::NORMAL && after.abs() < S::NORMAL);
+            }
+            self.scales += n as u64;
+            self.underflowed += u64::from(fell);
         }
     }
 
@@ -114,20 +138,16 @@ impl Outcome {
     }
 }
 
-/// Σ f(x, y)² in f64: eight sums over every eighth element, added up from the first to the last.
-#[inline]
-fn sum_of_squares<W: Work>(xs: &[W], ys: &[W], f: impl Fn(W, W) -> W) -> f64 {
+/// Σ x² over a strip in f64: eight sums over every eighth element, an order that vectors can keep, added up from the
+/// first to the last.
+#[inline(always)]
+fn sum_of_squares(value: impl Fn(usize, usize) -> f64) -> f64 {
     let mut sums = [0.0; 8];
-    let ((xs, x_rest), (ys, y_rest)) = (xs.as_chunks::<8>(), ys.as_chunks::<8>());
-    for (x, y) in xs.iter().zip(ys) {
-        for lane in 0..8 {
-            let value = f(x[lane], y[lane]).to_f64();
-            sums[lane] += value * value;
+    for i in 0..STRIP / 8 {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            let value = value(i, lane);
+            *sum += value * value;
         }
-    }
-    for ((x, y), sum) in x_rest.iter().zip(y_rest).zip(&mut sums) {
-        let value = f(*x, *y).to_f64();
-        *sum += value * value;
     }
     sums.iter().sum()
 }

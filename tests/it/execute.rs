@@ -150,9 +150,11 @@ fn an_export_has_the_edited_tensors_and_everything_else_as_it_was() {
 fn exported(plan: &Plan) -> (TempDir, Report) {
     let folder = TempDir::new().expect("there is room");
     let output = folder.path().join("out");
-    let report = export(plan, &output, &mut |_, _| {}, &AtomicBool::new(false)).expect("it can be exported");
+    let exported =
+        export(plan, &output, &mut |_, _| {}, &AtomicBool::new(false)).expect("it can be exported");
+    assert_eq!(exported.tensors, stored(&output).len());
     assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1, "nothing else is left");
-    (folder, report)
+    (folder, exported.report)
 }
 
 /// The same tensors in the same order with the same metadata, but for what an edit adds at the end.

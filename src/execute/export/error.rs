@@ -56,6 +56,10 @@ impl ExportError {
         move |source| Self::Write { path: path.to_owned(), source }
     }
 
+    pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Copy { path: path.to_owned(), source }
+    }
+
     /// A shard whose header was read can only end too early if it has changed.
     pub(super) fn copy(shard: &Shard, source: io::Error) -> Self {
         let path = shard.path.clone();
@@ -73,9 +77,7 @@ impl From<&ExportError> for Diagnostic {
             ExportError::Exists { .. } => {
                 (Code::OutputExists, "choose another directory, or remove this one first")
             }
-            ExportError::Write { .. } => {
-                (Code::OutputUnwritable, "check that the directory exists and can be written")
-            }
+            ExportError::Write { source, .. } => (Code::OutputUnwritable, advice(source.kind())),
             ExportError::Space { .. } => {
                 (Code::OutputUnwritable, "free some space, or export to another disk")
             }
@@ -83,5 +85,22 @@ impl From<&ExportError> for Diagnostic {
             ExportError::Copy { .. } => (Code::ModelUnreadable, "check the file and its disk"),
         };
         Self::new(code, error.to_string()).help(help)
+    }
+}
+
+/// What to do about an output that cannot be written.
+fn advice(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::StorageFull => {
+            "the disk is full, and nothing is left behind: free some space, or export to another disk"
+        }
+        io::ErrorKind::QuotaExceeded => {
+            "your share of the disk is used up, and nothing is left behind: free some space, or export to another disk"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "the file is larger than the system allows (`ulimit -f`), and nothing is left behind: raise that limit, or \
+             export to another disk"
+        }
+        _ => "check that the directory exists and can be written",
     }
 }

@@ -8,6 +8,7 @@ mod error;
 mod head;
 mod header;
 mod sidecar;
+mod staging;
 
 pub use error::ExportError;
 
@@ -22,9 +23,25 @@ use crate::checkpoint::Shard;
 use crate::plan::{Plan, Program};
 use head::Head;
 use header::Layout;
+use sidecar::Sidecars;
+use staging::Staging;
 
 /// Bytes that are copied at a time where nothing is edited.
 const CHUNK: usize = 4 << 20;
+
+/// What was written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Exported {
+    /// What was done to the weights.
+    pub report: Report,
+    /// Tensors that the new checkpoint stores.
+    pub tensors: usize,
+    /// Bytes of all its files.
+    pub bytes: u64,
+    /// Directories that exports to the same place had left behind when they were killed, removed now.
+    pub cleared: Vec<PathBuf>,
+}
 
 /// Carries a plan out and writes the result to `output`, which must not exist.
 ///
@@ -38,20 +55,22 @@ pub fn export(
     output: &Path,
     progress: &mut (dyn FnMut(u64, u64) + Send),
     stop: &AtomicBool,
-) -> Result<Report, ExportError> {
+) -> Result<Exported, ExportError> {
     if output.symlink_metadata().is_ok() {
         return Err(ExportError::Exists { path: output.to_owned() });
     }
     let mut executor = Executor::new(plan)?;
     let head = Head::of_broken_tie(plan);
     let layouts = Layout::of_shards(plan, head.as_ref())?;
-    let total = layouts.iter().map(Layout::file_len).sum();
+    let files = Sidecars::of(plan)?;
+    let total = layouts.iter().map(Layout::file_len).sum::<u64>() + files.bytes();
     let parent = match output.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    let cleared = staging::clear_leftovers(parent, output);
     check_space(parent, total)?;
-    let folder = temporary_folder(parent, output)?;
+    let folder = Staging::new(parent, output)?;
     let mut writer = Writer { folder: folder.path(), progress, stop, written: 0, total };
     for layout in &layouts {
         writer.shard(layout)?;
@@ -64,31 +83,20 @@ pub fn export(
         writer.unedited_head(plan, head, &layouts)?;
     }
     let report = executor.finish()?;
-    sidecar::write(plan, folder.path(), &report, head.as_ref())?;
-    rename(folder, output)?;
-    Ok(report)
+    files.write(plan, folder.path(), &report, head.as_ref())?;
+    writer.check_stop()?;
+    (writer.progress)(total, total);
+    let tensors = plan.base().weights.shards.iter().map(|shard| shard.tensors.len()).sum::<usize>()
+        + head.map_or(0, |head| head.members.len());
+    let bytes = size(folder.path());
+    folder.publish(output)?;
+    Ok(Exported { report, tensors, bytes, cleared })
 }
 
-/// A directory beside `output` that is removed when it is dropped.
-fn temporary_folder(parent: &Path, output: &Path) -> Result<tempfile::TempDir, ExportError> {
-    let name = output.file_name().unwrap_or_default().to_string_lossy();
-    let prefix = format!(".{name}.");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".partial");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    builder.tempdir_in(parent).map_err(ExportError::write(parent))
-}
-
-/// Gives the finished directory its name.
-fn rename(folder: tempfile::TempDir, output: &Path) -> Result<(), ExportError> {
-    if output.symlink_metadata().is_ok() {
-        return Err(ExportError::Exists { path: output.to_owned() });
-    }
-    fs::rename(folder.path(), output).map_err(ExportError::write(output))?;
-    // It no longer stands where it would be removed from.
-    let _ = folder.keep();
-    Ok(())
+/// Bytes of all files in a directory without directories.
+fn size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 /// Refuses to begin what will not fit.
@@ -179,13 +187,15 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, file: &mut File, path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(ExportError::Interrupted);
-        }
+        self.check_stop()?;
         file.write_all(bytes).map_err(ExportError::write(path))?;
         self.written += bytes.len() as u64;
         (self.progress)(self.written, self.total);
         Ok(())
+    }
+
+    fn check_stop(&self) -> Result<(), ExportError> {
+        if self.stop.load(Ordering::Relaxed) { Err(ExportError::Interrupted) } else { Ok(()) }
     }
 
     /// Where a shard is written: under the name it is read by.

@@ -1,13 +1,15 @@
 //! The files beside the shards: copied, but for what a broken tie changes, and `surgery.json`.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::ExportError;
 use super::head::Head;
-use crate::execute::Report;
+use crate::checkpoint::{Fingerprint, ModelConfig};
+use crate::execute::{ExecuteError, Report};
 use crate::plan::Plan;
 
 const CONFIG: &str = "config.json";
@@ -22,56 +24,107 @@ pub(super) fn surgery_name(plan: &Plan) -> String {
     plan.file().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Writes everything but the shards.
-pub(super) fn write(
-    plan: &Plan,
-    folder: &Path,
-    report: &Report,
-    head: Option<&Head>,
-) -> Result<(), ExportError> {
-    let base = &plan.base().dir;
-    copy_files(base, folder)?;
-    if let Some(head) = head {
-        untie(&folder.join(CONFIG), head)?;
-        let index = folder.join(INDEX);
-        if index.exists() {
-            let shard = &plan.base().weights.shards[head.shard].path;
-            list_head(&index, head, &shard.file_name().unwrap_or_default().to_string_lossy())?;
-        }
-    }
-    if plan.programs().is_empty() {
-        return Ok(());
-    }
-    let record = json!({
-        "format_version": "1.0",
-        "mlxcel": env!("CARGO_PKG_VERSION"),
-        "surgery": surgery_name(plan),
-        "base": base.file_name().unwrap_or_default().to_string_lossy(),
-        "digest": plan.digest(),
-        "report": report,
-    });
-    save(&folder.join(RECORD), &record)
+/// The files that go along with the weights, as they are when the export begins.
+#[derive(Debug)]
+pub(super) struct Sidecars {
+    files: Vec<(PathBuf, Fingerprint)>,
 }
 
-/// Copies the top-level files that hold no weights; what a link leads to, not the link.
-fn copy_files(base: &Path, folder: &Path) -> Result<(), ExportError> {
-    let unreadable = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ExportError::Copy { path, source }
-    };
-    for entry in fs::read_dir(base).map_err(unreadable(base))? {
-        let from = entry.map_err(unreadable(base))?.path();
-        let Some(name) = from.file_name() else { continue };
-        let kind = fs::metadata(&from).map_err(unreadable(&from))?;
-        let name_text = name.to_string_lossy();
-        let holds_weights =
-            from.extension().is_some_and(|ending| WEIGHTS.iter().any(|known| ending == *known))
-                || (name_text.ends_with(".index.json") && name_text != INDEX);
-        if kind.is_file() && !holds_weights {
-            fs::copy(&from, folder.join(name)).map_err(unreadable(&from))?;
+impl Sidecars {
+    /// The top-level files that hold no weights; what a link leads to, not the link.
+    pub(super) fn of(plan: &Plan) -> Result<Self, ExportError> {
+        let base = plan.base();
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&base.dir).map_err(ExportError::unreadable(&base.dir))? {
+            let path = entry.map_err(ExportError::unreadable(&base.dir))?.path();
+            let metadata = fs::metadata(&path).map_err(ExportError::unreadable(&path))?;
+            if metadata.is_file() && !holds_weights(&path) {
+                files.push((path, Fingerprint::of(&metadata)));
+            }
+        }
+        // It was planned with what it said then.
+        let config = base.dir.join(CONFIG);
+        match ModelConfig::read(&config) {
+            Ok(now) if now.json == base.config.json => Ok(Self { files }),
+            _ => Err(ExecuteError::Changed { path: config }.into()),
         }
     }
-    Ok(())
+
+    /// Bytes of all of them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, fingerprint)| fingerprint.len).sum()
+    }
+
+    /// Writes everything but the shards.
+    pub(super) fn write(
+        &self,
+        plan: &Plan,
+        folder: &Path,
+        report: &Report,
+        head: Option<&Head>,
+    ) -> Result<(), ExportError> {
+        self.copy(folder)?;
+        if let Some(head) = head {
+            untie(&folder.join(CONFIG), head)?;
+            let index = folder.join(INDEX);
+            if index.exists() {
+                let shard = &plan.base().weights.shards[head.shard].path;
+                list_head(&index, head, &shard.file_name().unwrap_or_default().to_string_lossy())?;
+            }
+        }
+        if plan.programs().is_empty() {
+            return Ok(());
+        }
+        let record = json!({
+            "format_version": "1.0",
+            "mlxcel": env!("CARGO_PKG_VERSION"),
+            "surgery": surgery_name(plan),
+            "base": plan.base().dir.file_name().unwrap_or_default().to_string_lossy(),
+            "digest": plan.digest(),
+            "report": report,
+        });
+        save(&folder.join(RECORD), &record)
+    }
+
+    /// Copies the files, and makes sure that they are what they were.
+    fn copy(&self, folder: &Path) -> Result<(), ExportError> {
+        for (path, fingerprint) in &self.files {
+            let changed = || ExportError::from(ExecuteError::Changed { path: path.clone() });
+            let to = folder.join(path.file_name().unwrap_or_default());
+            let mut source = File::open(path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => changed(),
+                _ => ExportError::unreadable(path)(error),
+            })?;
+            let mut target = File::create_new(&to).map_err(ExportError::write(&to))?;
+            copy_bytes(&mut source, path, &mut target, &to)?;
+            let metadata = source.metadata().map_err(ExportError::unreadable(path))?;
+            let named = fs::metadata(path).map_err(|_| changed())?;
+            if [metadata, named].iter().any(|now| Fingerprint::of(now) != *fingerprint) {
+                return Err(changed());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says which side failed.
+fn copy_bytes(source: &mut File, from: &Path, target: &mut File, to: &Path) -> Result<(), ExportError> {
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let n = match source.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(ExportError::unreadable(from)(error)),
+        };
+        target.write_all(&buffer[..n]).map_err(ExportError::write(to))?;
+    }
+}
+
+fn holds_weights(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.extension().is_some_and(|ending| WEIGHTS.iter().any(|known| ending == *known))
+        || (name.ends_with(".index.json") && name != INDEX)
 }
 
 /// Says in the config that the head is stored, and quantized as the embedding is.
@@ -115,15 +168,12 @@ fn list_head(path: &Path, head: &Head, shard: &str) -> Result<(), ExportError> {
 }
 
 fn load(path: &Path) -> Result<Value, ExportError> {
-    let unreadable = |source| ExportError::Copy { path: path.to_owned(), source };
-    let text = fs::read(path).map_err(unreadable)?;
+    let text = fs::read(path).map_err(ExportError::unreadable(path))?;
     // The planner has read it as an object before.
-    serde_json::from_slice(&text).map_err(|error| unreadable(error.into()))
+    serde_json::from_slice(&text).map_err(|error| ExportError::unreadable(path)(error.into()))
 }
 
 fn save(path: &Path, value: &Value) -> Result<(), ExportError> {
-    // A copy has its original's permissions, which may forbid writing; a new file has none of that.
-    let _ = fs::remove_file(path);
     let mut text = format!("{value:#}");
     text.push('\n');
     fs::write(path, text).map_err(ExportError::write(path))

@@ -131,6 +131,30 @@ fn reference(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) -> (Vec<u8>, Vec<
 
 /// Runs a recipe over the whole tensor, tile by tile.
 fn run_all(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Vec<u8>, Outcome) {
+    let widest = run_by(edit, recipe, base, inputs, count);
+    assert!(
+        run_by(plain_edit, recipe, base, inputs, count) == widest,
+        "every processor gives the same: {recipe:?}"
+    );
+    widest
+}
+
+/// As [`edit`] does it on a processor without anything special.
+fn plain_edit(recipe: &Recipe, tile: &mut Tile<'_>, count: bool) -> Outcome {
+    match recipe.dtype {
+        Dtype::F16 if count => strips::<Plain, Half, true>(recipe, tile),
+        Dtype::BF16 if count => strips::<Plain, Brain, true>(recipe, tile),
+        Dtype::F32 if count => strips::<Plain, Single, true>(recipe, tile),
+        Dtype::F16 if recipe.computes() => strips::<Plain, Half, false>(recipe, tile),
+        Dtype::BF16 if recipe.computes() => strips::<Plain, Brain, false>(recipe, tile),
+        Dtype::F32 if recipe.computes() => strips::<Plain, Single, false>(recipe, tile),
+        _ => edit(recipe, tile, count),
+    }
+}
+
+type Edit = fn(&Recipe, &mut Tile<'_>, bool) -> Outcome;
+
+fn run_by(edit: Edit, recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Vec<u8>, Outcome) {
     let mut result = base.to_vec();
     let mut outcome = Outcome::new(recipe.steps.len());
     for (i, out) in result.chunks_mut(TILE * recipe.width()).enumerate() {

@@ -1,0 +1,103 @@
+//! [`Staging`]: the directory that an export is written in before it gets its name.
+//!
+//! Whoever writes in it holds a lock on it, which ends with the process however that ends. So a directory that nobody
+//! holds was left behind by an export that was killed, and the next one to the same place removes it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::ExportError;
+
+const ENDING: &str = ".partial";
+
+/// A directory beside the output, removed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Staging {
+    folder: tempfile::TempDir,
+    /// Holds the lock.
+    _held: Option<File>,
+}
+
+impl Staging {
+    /// A new directory in `parent`.
+    pub(super) fn new(parent: &Path, output: &Path) -> Result<Self, ExportError> {
+        let prefix = prefix(output);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(ENDING);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        let folder = builder.tempdir_in(parent).map_err(ExportError::write(parent))?;
+        // Where directories cannot be locked, leftovers stay where they are.
+        let held = File::open(folder.path()).ok().filter(|file| file.try_lock().is_ok());
+        Ok(Self { folder, _held: held })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives the finished directory its name.
+    pub(super) fn publish(self, output: &Path) -> Result<(), ExportError> {
+        if output.symlink_metadata().is_ok() {
+            return Err(ExportError::Exists { path: output.to_owned() });
+        }
+        fs::rename(self.path(), output).map_err(ExportError::write(output))?;
+        // It no longer stands where it would be removed from.
+        let _ = self.folder.keep();
+        Ok(())
+    }
+}
+
+/// Removes what exports to the same place left behind when they were killed, and says what that was.
+pub(super) fn clear_leftovers(parent: &Path, output: &Path) -> Vec<PathBuf> {
+    let prefix = prefix(output);
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let named = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // What is random about it has no dot, so that `a` does not take `a.b`'s for its own.
+        let random = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(ENDING));
+        random.is_some_and(|random| !random.is_empty() && !random.contains('.'))
+    };
+    let mut leftovers: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(named).collect();
+    leftovers.retain(|path| remove(path).is_ok());
+    leftovers
+}
+
+/// Removes a directory that nobody holds.
+fn remove(path: &Path) -> io::Result<()> {
+    if !path.symlink_metadata()?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let folder = File::open(path)?;
+    folder.try_lock()?;
+    fs::remove_dir_all(path)
+}
+
+fn prefix(output: &Path) -> String {
+    format!(".{}.", output.file_name().unwrap_or_default().to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_are_removed_unless_somebody_writes_in_them() {
+        let parent = tempfile::tempdir().unwrap();
+        let output = parent.path().join("new");
+        let live = Staging::new(parent.path(), &output).unwrap();
+        let dead = parent.path().join(".new.dead01.partial");
+        let others = [".new.dead01", ".newer.dead01.partial", ".new.er.dead01.partial", "new.dead01.partial"];
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join("model.safetensors"), "half").unwrap();
+        for other in others {
+            fs::create_dir(parent.path().join(other)).unwrap();
+        }
+        fs::write(parent.path().join(".new.file01.partial"), "a file").unwrap();
+        assert_eq!(clear_leftovers(parent.path(), &output), [dead]);
+        assert!(live.path().exists() && others.iter().all(|other| parent.path().join(other).exists()));
+        drop(live);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), others.len() + 1);
+    }
+}
