@@ -19,11 +19,6 @@ import subprocess
 import sys
 import time
 
-import numpy as np
-import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
-
 LAYERS, HIDDEN, INNER, HEADS, VOCABULARY = 22, 1536, 5120, 12, 32000
 
 CONFIG = {
@@ -62,6 +57,10 @@ def shapes():
 
 def make(folder, seed, base=None, part=1.0):
     """A random llama, or one that is `base` and `part` of something random. One tensor at a time in f32."""
+    import torch
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
     if (folder / "model.safetensors").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,6 +78,9 @@ def make(folder, seed, base=None, part=1.0):
 
 def deltas(base, tuned, path):
     """What mergekit computes first: the difference in the checkpoint's dtype."""
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
     if path.exists():
         return
     first, second = (safe_open(one / "model.safetensors", "pt") for one in (base, tuned))
@@ -100,6 +102,9 @@ def run(command, output):
 
 def compare(ours, theirs):
     """Elements of all, elements that differ, and by how many units in the last place at most."""
+    import numpy as np
+    import torch
+    from safetensors import safe_open
 
     def tensors(folder):
         return {key: file for path in folder.glob("*.safetensors") for file in [safe_open(path, "pt")] for key in file.keys()}
@@ -117,7 +122,26 @@ def compare(ours, theirs):
     return count, differ, most
 
 
+def apart(step, *paths):
+    """Runs a function of this file in a process of its own. A program's peak memory is never below that of the process
+    that starts it, so this one has to stay small."""
+    command = [sys.executable, __file__, step, *map(str, paths)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def prepare(folder):
+    base = folder / "base"
+    make(base, 1)
+    make(folder / "a", 2, base, 0.5)
+    make(folder / "b", 3, base, 0.5)
+    deltas(base, folder / "a", folder / "delta.safetensors")
+
+
 def main():
+    if sys.argv[1:2] == ["prepare"]:
+        return prepare(pathlib.Path(sys.argv[2]))
+    if sys.argv[1:2] == ["compare"]:
+        return print(*compare(*map(pathlib.Path, sys.argv[2:])))
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("mlxcel")
     arguments.add_argument("folder", type=pathlib.Path)
@@ -126,10 +150,7 @@ def main():
     arguments = arguments.parse_args()
     folder = arguments.folder.resolve()
     base, a, b = folder / "base", folder / "a", folder / "b"
-    make(base, 1)
-    make(a, 2, base, 0.5)
-    make(b, 3, base, 0.5)
-    deltas(base, a, folder / "delta.safetensors")
+    apart("prepare", folder)
     size = (base / "model.safetensors").stat().st_size
     merges = {
         "task_arithmetic": (
@@ -154,11 +175,10 @@ def main():
         their_command = [mergekit, folder / f"{name}.theirs.yaml", their_output, "--no-copy-tokenizer"]
         our_command = [arguments.mlxcel, "surgery", "export", folder / f"{name}.ours.yaml"]
         our_command += ["--model", base, "--output", our_output]
-        for path in (base, a, b):
-            (path / "model.safetensors").read_bytes()
+        subprocess.run(["cat", *folder.glob("*/model.safetensors"), *folder.glob("*.safetensors")], stdout=subprocess.DEVNULL)
         results = [(run(our_command, our_output), run(their_command, their_output)) for _ in range(arguments.runs)]
         our, their = (tuple(min(values) for values in zip(*side)) for side in zip(*results))
-        count, differ, most = compare(our_output, their_output)
+        count, differ, most = apart("compare", our_output, their_output).split()
         print(
             f"{name:16} mlxcel {our[0]:6.1f} s {our[1] / 1e6:6.0f} MB   mergekit {their[0]:6.1f} s "
             f"{their[1] / 1e6:6.0f} MB   {their[0] / our[0]:5.1f} times as fast, {our[1] / their[1]:.3f} of the memory   "

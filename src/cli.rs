@@ -52,6 +52,8 @@ pub enum SurgeryCommand {
     /// Write the checkpoint that a surgery file makes of a model
     Export(ExportArgs),
     /// Compare two checkpoints, or a model with what a surgery file makes of it
+    ///
+    /// Exit code 0: both could be compared, whether or not they differ; 1: they could not.
     Diff(DiffArgs),
     /// Explain a diagnostic's code
     Explain(ExplainArgs),

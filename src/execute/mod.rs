@@ -47,8 +47,10 @@ pub struct Executor<'p> {
     plan: &'p Plan,
     lanes: Vec<Buffers>,
     windows: [Vec<u8>; 2],
-    /// Figures and digest, if somebody asks.
-    ledger: Option<(Ledger, Sha256)>,
+    /// Figures, if somebody asks.
+    ledger: Option<Ledger>,
+    /// Of all results so far, if somebody asks.
+    digest: Option<Sha256>,
 }
 
 impl<'p> Executor<'p> {
@@ -57,8 +59,15 @@ impl<'p> Executor<'p> {
     /// # Errors
     /// [`ExecuteError::Changed`].
     pub fn new(plan: &'p Plan) -> Result<Self, ExecuteError> {
-        let ledger = Some((Ledger::new(plan), Sha256::new()));
-        Ok(Self { ledger, ..Self::without_report(plan)? })
+        Ok(Self { digest: Some(Sha256::new()), ..Self::without_digest(plan)? })
+    }
+
+    /// The same, without [`Report::weights_sha256`], which is a chain that one thread has to go along.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Changed`].
+    pub fn without_digest(plan: &'p Plan) -> Result<Self, ExecuteError> {
+        Ok(Self { ledger: Some(Ledger::new(plan)), ..Self::without_report(plan)? })
     }
 
     /// The same, without figures and digest: as fast as memory.
@@ -72,6 +81,7 @@ impl<'p> Executor<'p> {
             lanes: (0..LANES).map(|_| Buffers::new()).collect(),
             windows: Default::default(),
             ledger: None,
+            digest: None,
         })
     }
 
@@ -87,19 +97,24 @@ impl<'p> Executor<'p> {
         assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
         self.release_buffers(out.len() as u64);
         let job = Job::new(self.plan, program, &mut self.lanes)?;
-        let mut outcome = Outcome::new(job.recipe.steps.len());
-        if let Some((ledger, digest)) = &mut self.ledger {
-            let mut done: &[u8] = &[];
-            for (i, window) in out.chunks_mut(WINDOW * job.recipe.width()).enumerate() {
-                let fill = || job.fill(i * WINDOW, window, &mut self.lanes, true);
-                let (next, ()) = rayon::join(fill, || digest.update(done));
-                outcome.add(&next?);
-                done = window;
+        let count = self.ledger.is_some();
+        let outcome = match &mut self.digest {
+            None => job.fill(0, out, &mut self.lanes, count)?,
+            Some(digest) => {
+                let mut outcome = Outcome::new(job.recipe.steps.len());
+                let mut done: &[u8] = &[];
+                for (i, window) in out.chunks_mut(WINDOW * job.recipe.width()).enumerate() {
+                    let fill = || job.fill(i * WINDOW, window, &mut self.lanes, count);
+                    let (next, ()) = rayon::join(fill, || digest.update(done));
+                    outcome.add(&next?);
+                    done = window;
+                }
+                digest.update(done);
+                outcome
             }
-            digest.update(done);
+        };
+        if let Some(ledger) = &mut self.ledger {
             ledger.enter(program, &job, &outcome);
-        } else {
-            outcome = job.fill(0, out, &mut self.lanes, false)?;
         }
         check_finite(program, &outcome)
     }
@@ -125,15 +140,15 @@ impl<'p> Executor<'p> {
             let shift = job.shift(first, current);
             let window = &mut current[shift..shift + bytes];
             let fill = || job.fill(first, window, &mut self.lanes, count);
-            let digest = self.ledger.as_mut().map(|(_, digest)| digest);
+            let digest = self.digest.as_mut();
             let (next, passed_on) = rayon::join(fill, || pass_on(done, digest, sink));
             passed_on?;
             outcome.add(&next?);
             (current, other) = (other, current);
             done = &other[shift..shift + bytes];
         }
-        pass_on(done, self.ledger.as_mut().map(|(_, digest)| digest), sink)?;
-        if let Some((ledger, _)) = &mut self.ledger {
+        pass_on(done, self.digest.as_mut(), sink)?;
+        if let Some(ledger) = &mut self.ledger {
             ledger.enter(program, &job, &outcome);
         }
         Ok(check_finite(program, &outcome)?)
@@ -145,7 +160,8 @@ impl<'p> Executor<'p> {
     /// [`ExecuteError::Changed`]: then nothing that was computed may be used.
     pub fn finish(self) -> Result<Report, ExecuteError> {
         check_unchanged(self.plan)?;
-        Ok(self.ledger.map_or_else(Report::default, |(ledger, digest)| ledger.close(&digest.finalize())))
+        let digest = self.digest.map(Sha256::finalize);
+        Ok(self.ledger.map_or_else(Report::default, |ledger| ledger.close(digest.as_deref())))
     }
 
     /// Lets the buffers of earlier programs go where keeping them would cost more than the plan says.

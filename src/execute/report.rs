@@ -113,7 +113,7 @@ impl Ledger {
     }
 
     /// Sums up.
-    pub(super) fn close(mut self, digest: &[u8]) -> Report {
+    pub(super) fn close(mut self, digest: Option<&[u8]>) -> Report {
         for (operation, tally) in self.report.operations.iter_mut().zip(&self.tallies) {
             operation.changed = tally.changed;
             operation.deltas = tally.deltas;
@@ -123,7 +123,7 @@ impl Ledger {
             operation.underflowed = tally.underflowed;
             self.report.diagnostics.extend(warnings(operation, tally.scales));
         }
-        if self.report.tensors > 0 {
+        if let (Some(digest), 1..) = (digest, self.report.tensors) {
             let mut hex = String::with_capacity(64);
             for byte in digest {
                 let _ = write!(hex, "{byte:02x}");

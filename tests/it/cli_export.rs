@@ -45,8 +45,54 @@ fn an_export_says_on_standard_error_what_was_done() {
         "{}",
         run.stderr
     );
+    let last = run.stderr.lines().last().unwrap_or_default();
+    assert!(last.starts_with("wrote `new`: ") && last.contains(" tensors, sha256:"), "{last}");
     for name in ["config.json", "model.safetensors", "surgery.json", "tokenizer.json"] {
         assert!(stage.path().join("new").join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn an_export_of_nothing_says_that_it_is_a_copy() {
+    let stage = stage();
+    fs::write(stage.path().join("surgery.yaml"), "version: 1\noperations: []\n").expect("a file");
+    let run = check(&stage, EXPORT, 0);
+    assert!(run.stderr.starts_with("wrote `new`: "), "{}", run.stderr);
+    assert!(
+        run.stderr.ends_with(", the model as it was: the surgery file changes nothing\n"),
+        "{}",
+        run.stderr
+    );
+    let same = check(&stage, "surgery diff model new", 0);
+    assert!(same.stdout.contains("  0 of "), "{}", same.stdout);
+}
+
+#[test]
+fn a_broken_tie_is_compared_as_the_embedding_it_was() {
+    let stage = stage();
+    let yaml = "version: 1\noperations: [{op: scale, pattern: lm_head.weight, factor: 2}]\n";
+    fs::write(stage.path().join("surgery.yaml"), yaml).expect("a file");
+    check(&stage, EXPORT, 0);
+    for arguments in ["surgery diff model new", "surgery diff model --surgery surgery.yaml"] {
+        let text = check(&stage, arguments, 0).stdout;
+        assert!(text.contains("lm_head.weight") && text.contains("change 100 %"), "{text}");
+        assert!(text.contains("(tied to `model.embed_tokens.weight` in the first)"), "{text}");
+        assert!(!text.contains("only in"), "{text}");
+        let json = check(&stage, &format!("{arguments} --format json"), 0).json();
+        assert_eq!(json["tensors"][0]["tie"]["to"], "model.embed_tokens.weight");
+        assert_eq!(json["tensors"][0]["tie"]["side"], "first");
+    }
+    let text = check(&stage, "surgery diff new model", 0).stdout;
+    assert!(text.contains("in the second)"), "{text}");
+}
+
+#[test]
+fn a_surgery_file_in_place_of_weights_is_told_apart() {
+    let stage = stage();
+    for arguments in ["surgery diff model surgery.yaml", "surgery diff surgery.yaml model"] {
+        let run = check(&stage, arguments, 1);
+        assert!(run.stderr.contains("`surgery.yaml` is a YAML file, not a checkpoint"), "{}", run.stderr);
+        assert!(run.stderr.contains("mlxcel surgery diff DIR --surgery surgery.yaml"), "{}", run.stderr);
     }
 }
 
@@ -102,7 +148,7 @@ fn the_export_differs_from_its_base_as_the_plan_said_it_would() {
     let norm = planned["tensors"].as_array().and_then(|all| all.last()).expect("a difference");
     assert_eq!((&norm["key"], &norm["relative"]), (&"model.norm.weight".into(), &1.0.into()));
     let same = check(&stage, "surgery diff model model", 0);
-    assert!(same.stdout.starts_with("  0 of "), "{}", same.stdout);
+    assert!(same.stdout.starts_with("  first   model\n  second  model\n\n  0 of "), "{}", same.stdout);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod conformance;
 mod diagnostics;
 mod docs;
 mod execute;
+mod export_ends;
 #[cfg(feature = "mlx")]
 mod families;
 #[cfg(feature = "mlx")]

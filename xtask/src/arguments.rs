@@ -8,7 +8,8 @@ cargo xtask TASK
   demo          One small model before and after surgery: build mlxcel, plan, generate twice. Start here.
   test          Run all tests on the fixtures.
   test --real   Run the end-to-end tests on SmolLM2 instead.
-  setup         Make MLX available to Cargo; the tasks above begin with it. On Linux: fetch libmlx, compile mlx-c,
+  bench         Measure the planner and the executor against plain copies of the same bytes.
+  setup         Make MLX available to Cargo; `demo` and `test` begin with it. On Linux: fetch libmlx, compile mlx-c,
                 write .mlx/cargo.toml. Quick when nothing is to do. On macOS mlx-rs builds MLX itself.
   smollm2       Fetch SmolLM2-135M-Instruct (93 MB) into models/, a real model for tests and benchmarks.
   help          Show this text.
@@ -21,6 +22,7 @@ $CXX names another C++ compiler, $LIBCLANG_PATH the folder of another libclang."
 pub(crate) enum Task {
     Help,
     Setup,
+    Bench,
     Demo,
     Test { real: bool },
     Smollm2,
@@ -33,6 +35,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Task> {
     match words[..] {
         [] | ["help" | "--help" | "-h"] => Ok(Task::Help),
         ["setup"] => Ok(Task::Setup),
+        ["bench"] => Ok(Task::Bench),
         ["demo"] => Ok(Task::Demo),
         ["test"] => Ok(Task::Test { real: false }),
         ["test", "--real"] => Ok(Task::Test { real: true }),
@@ -55,6 +58,7 @@ mod tests {
         check("", Some(Task::Help));
         check("--help", Some(Task::Help));
         check("setup", Some(Task::Setup));
+        check("bench", Some(Task::Bench));
         check("test", Some(Task::Test { real: false }));
         check("test --real", Some(Task::Test { real: true }));
         check("setup now", None);

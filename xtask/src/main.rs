@@ -4,6 +4,7 @@
 //! MLX is not set up yet. It never links MLX.
 
 mod arguments;
+mod bench;
 mod cargo;
 mod demo;
 mod hash;
@@ -36,6 +37,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
         }
         Task::Setup => setup::setup(),
         Task::Demo => demo::demo(),
+        Task::Bench => bench::bench(),
         Task::Test { real: false } => test::on_fixtures(),
         Task::Test { real: true } => test::on_a_real_model(),
         Task::Smollm2 => smollm2::smollm2(),

@@ -132,10 +132,9 @@ fn reference(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) -> (Vec<u8>, Vec<
 /// Runs a recipe over the whole tensor, tile by tile.
 fn run_all(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Vec<u8>, Outcome) {
     let widest = run_by(edit, recipe, base, inputs, count);
-    assert!(
-        run_by(plain_edit, recipe, base, inputs, count) == widest,
-        "every processor gives the same: {recipe:?}"
-    );
+    let plain = run_by(plain_edit, recipe, base, inputs, count);
+    // As text, because sums may be NaN.
+    assert!(plain.0 == widest.0 && format!("{:?}", plain.1) == format!("{:?}", widest.1), "{recipe:?}");
     widest
 }
 

@@ -1,0 +1,253 @@
+//! How an export may end before its end: signals, limits, files that change. Nothing half written is left, and what a
+//! kill leaves behind goes away with the next export. Memory is what the plan says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::program::{Run, command, ended, mlxcel};
+use crate::sparse;
+
+/// A model of 440 MB that takes no space, a donor like it, and a surgery file for both.
+struct Stage(tempfile::TempDir);
+
+const LAYERS: &str = "model.embed_tokens.weight BF16 32000,4096\n\
+    model.layers.{0..1}.mlp.down_proj.weight BF16 4096,11008\n\
+    model.norm.weight BF16 4096\n\
+    lm_head.weight BF16 16,4096";
+
+const EXPORT: [&str; 6] = ["surgery", "export", "surgery.yaml", "--model", "model", "--output=new"];
+
+impl Stage {
+    fn new() -> Self {
+        let stage = Self(tempfile::tempdir().expect("a temporary directory"));
+        sparse::write(&stage.at("model/model.safetensors"), LAYERS);
+        sparse::write(&stage.at("donor.safetensors"), LAYERS);
+        let config = r#"{"model_type": "llama", "tie_word_embeddings": false}"#;
+        fs::write(stage.at("model/config.json"), config).expect("a file");
+        stage.asks("{op: add, pattern: '*', source: donor.safetensors}");
+        stage
+    }
+
+    fn asks(&self, operation: &str) {
+        let text = format!("version: 1\noperations: [{operation}]\n");
+        fs::write(self.at("surgery.yaml"), text).expect("a file");
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn start(&self) -> Child {
+        let mut command = command(self.0.path());
+        command.args(EXPORT).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the program can be run")
+    }
+
+    /// An export that has begun to write.
+    fn exporting(&self) -> Child {
+        let child = self.start();
+        let begun = Instant::now();
+        while self.partial().is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it never begins");
+            sleep(Duration::from_millis(1));
+        }
+        child
+    }
+
+    /// The directory that is written in.
+    fn partial(&self) -> Option<PathBuf> {
+        let mut paths = fs::read_dir(self.0.path()).expect("it is there").flatten().map(|entry| entry.path());
+        paths.find(|path| path.to_string_lossy().ends_with(".partial"))
+    }
+
+    #[track_caller]
+    fn check_nothing_is_left(&self) {
+        assert_eq!(self.partial(), None);
+        assert!(!self.at("new").exists());
+    }
+}
+
+fn wait(child: Child) -> Run {
+    ended(child.wait_with_output().expect("it ends"))
+}
+
+fn send(signal: &str, child: &Child) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(status.expect("there is `kill`").success());
+}
+
+#[test]
+fn every_signal_that_asks_to_end_is_heeded_and_leaves_nothing() {
+    let stage = Stage::new();
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let child = stage.exporting();
+        send(signal, &child);
+        let run = wait(child);
+        assert_eq!((run.code, run.stdout.as_str()), (130, ""), "{signal}: {}", run.stderr);
+        assert!(run.stderr.contains("interrupted; nothing is left behind"), "{signal}: {}", run.stderr);
+        stage.check_nothing_is_left();
+    }
+}
+
+#[test]
+fn a_signal_at_any_time_leaves_nothing() {
+    let stage = Stage::new();
+    for wait_for in [0, 1, 2, 4, 8, 16] {
+        let mut child = stage.start();
+        sleep(Duration::from_millis(wait_for));
+        send("-TERM", &child);
+        // Before the program listens, the signal ends it as it ends any program.
+        child.wait().expect("it ends");
+        stage.check_nothing_is_left();
+    }
+}
+
+#[test]
+fn what_a_kill_leaves_is_removed_by_the_next_export() {
+    let stage = Stage::new();
+    let mut child = stage.exporting();
+    send("-KILL", &child);
+    child.wait().expect("it ends");
+    assert!(!stage.at("new").exists());
+    let left = stage.partial().expect("nobody could remove it");
+    sparse::write(&stage.at("model/model.safetensors"), "model.norm.weight BF16 8");
+    stage.asks("{op: scale, pattern: '*', factor: 2}");
+    let run = wait(stage.start());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let name = left.file_name().expect("a name").to_string_lossy();
+    assert!(run.stderr.contains(&format!("removed `./{name}`")), "{}", run.stderr);
+    assert_eq!(stage.partial(), None);
+    assert!(stage.at("new/config.json").exists());
+}
+
+#[test]
+fn an_export_leaves_another_that_is_still_writing_alone() {
+    let stage = Stage::new();
+    let first = stage.exporting();
+    let other = stage.partial().expect("it writes");
+    sparse::write(&stage.at("small/model.safetensors"), "model.norm.weight BF16 8");
+    fs::copy(stage.at("model/config.json"), stage.at("small/config.json")).expect("a copy");
+    fs::write(stage.at("small.yaml"), "version: 1\noperations: []\n").expect("a file");
+    let run = mlxcel(stage.0.path(), "surgery export small.yaml --model small --output new");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(!run.stderr.contains("removed") && run.stderr.contains("changes nothing"), "{}", run.stderr);
+    assert!(other.exists());
+    send("-INT", &first);
+    assert_eq!(wait(first).code, 130);
+    assert_eq!(stage.partial(), None);
+}
+
+#[test]
+fn a_file_that_outgrows_the_limit_is_an_error() {
+    let stage = Stage::new();
+    let script = format!("ulimit -f 20000; exec '{}' {}", env!("CARGO_BIN_EXE_mlxcel"), EXPORT.join(" "));
+    let output = Command::new("sh").args(["-c", &script]).current_dir(stage.0.path()).output();
+    let run = ended(output.expect("there is `sh`"));
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("surgery::output_unwritable"), "{}", run.stderr);
+    assert!(run.stderr.contains("ulimit -f"), "{}", run.stderr);
+    stage.check_nothing_is_left();
+}
+
+#[track_caller]
+fn check_change_is_noticed(pattern: &str, change: impl Fn(&Stage), mentions: &str) {
+    let stage = Stage::new();
+    stage.asks(&format!("{{op: add, pattern: '{pattern}', source: donor.safetensors}}"));
+    let child = stage.exporting();
+    change(&stage);
+    let run = wait(child);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("surgery::donor_changed"), "{}", run.stderr);
+    assert!(run.stderr.contains(mentions), "{}", run.stderr);
+    stage.check_nothing_is_left();
+}
+
+#[test]
+fn files_that_change_meanwhile_are_noticed() {
+    let cut = |path: PathBuf| {
+        let file = fs::File::options().write(true).open(path).expect("a file");
+        file.set_len(4096).expect("it can be cut");
+    };
+    check_change_is_noticed("*", |stage| cut(stage.at("donor.safetensors")), "donor.safetensors");
+    check_change_is_noticed("*", |stage| cut(stage.at("model/model.safetensors")), "model.safetensors");
+    // The rest is copied, which takes long enough.
+    let spoil = |stage: &Stage| fs::write(stage.at("model/config.json"), "{}").expect("a file");
+    check_change_is_noticed("model.norm.weight", spoil, "config.json");
+}
+
+/// The peak of a program's resident memory in bytes, and how it ended.
+fn peak(mut command: Command) -> (u64, Run) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
+    let status = Path::new("/proc").join(child.id().to_string()).join("status");
+    let mut peak = 0;
+    while child.try_wait().expect("it can be asked").is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = kilobytes.map_or(peak, |kilobytes| kilobytes * 1024);
+        sleep(Duration::from_micros(500));
+    }
+    (peak, wait(child))
+}
+
+/// What the allocator, the threads' stacks and the file's headers may take besides.
+#[cfg(target_os = "linux")]
+const SLACK: u64 = 6 << 20;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_export_takes_no_more_memory_than_the_plan_says() {
+    let stage = Stage::new();
+    let tensors = "model.embed_tokens.weight BF16 8000,1024";
+    sparse::write(&stage.at("model/model.safetensors"), tensors);
+    sparse::write(&stage.at("donor.safetensors"), tensors);
+    stage.asks("{op: replace, pattern: model.embed_tokens.weight, source: donor.safetensors, source_key: model.embed_tokens.weight}");
+    let plan = mlxcel(stage.0.path(), "surgery plan surgery.yaml --model model --format json").json();
+    let promised = plan["summary"]["peak_extra_bytes"].as_u64().expect("a number");
+    let mut planning = command(stage.0.path());
+    planning.args(["surgery", "plan", "surgery.yaml", "--model", "model"]);
+    let mut exporting = command(stage.0.path());
+    exporting.args(EXPORT);
+    let ((before, _), (after, run)) = (peak(planning), peak(exporting));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let extra = after.saturating_sub(before);
+    assert!(extra <= promised + SLACK, "{extra} bytes, and {promised} were promised");
+}
+
+#[cfg(all(target_os = "linux", feature = "mlx"))]
+#[test]
+fn loading_with_surgery_takes_no_more_memory_than_the_plan_says() {
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| stage.path().join(name);
+    let tensors = "model.embed_tokens.weight BF16 16000,512\nmodel.norm.weight BF16 512\n".to_owned()
+        + &[("q", "512,512"), ("k", "512,512"), ("v", "512,512"), ("o", "512,512")]
+            .map(|(name, shape)| format!("model.layers.0.self_attn.{name}_proj.weight BF16 {shape}\n"))
+            .concat()
+        + &[("gate", "1024,512"), ("up", "1024,512"), ("down", "512,1024")]
+            .map(|(name, shape)| format!("model.layers.0.mlp.{name}_proj.weight BF16 {shape}\n"))
+            .concat()
+        + "model.layers.0.input_layernorm.weight BF16 512\nmodel.layers.0.post_attention_layernorm.weight BF16 512\n";
+    sparse::write(&at("model/model.safetensors"), &tensors);
+    sparse::write(&at("donor.safetensors"), &tensors);
+    let config = r#"{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 1,
+        "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 16000, "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0, "max_position_embeddings": 128, "tie_word_embeddings": true}"#;
+    fs::write(at("model/config.json"), config).expect("a file");
+    let yaml = "version: 1\noperations:\n- {op: add, pattern: '*', source: donor.safetensors}\n";
+    fs::write(at("surgery.yaml"), yaml).expect("a file");
+    let plan = mlxcel(stage.path(), "surgery plan surgery.yaml --model model --format json").json();
+    let promised = plan["summary"]["peak_extra_bytes"].as_u64().expect("a number");
+    let score = |arguments: &[&str]| {
+        let mut score = command(stage.path());
+        score.args(["score", "--model", "model", "--tokens", "1,2,3"]).args(arguments);
+        let (peak, run) = peak(score);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        peak
+    };
+    let (plain, operated) = (score(&[]), score(&["--surgery", "surgery.yaml"]));
+    let extra = operated.saturating_sub(plain);
+    assert!(extra <= promised + SLACK, "{extra} bytes, and {promised} were promised");
+}
