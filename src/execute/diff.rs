@@ -96,13 +96,15 @@ pub fn diff(first: &Weights, second: &Weights, mut each: impl FnMut(Comparison))
         let tied = [&a, &b].map(|side| side.as_ref().and_then(Side::tied_to));
         let (side, verdict, tie) = match ((&a, &b), tied) {
             // A head that neither side stores is its embedding, which is compared already.
-            ((Some(_), Some(_)), [Some(_), Some(_)]) | ((Some(_), None), [Some(_), _]) => continue,
-            ((None, Some(_)), [_, Some(_)]) | ((None, None), _) => continue,
+            ((Some(_), Some(_)), [Some(_), Some(_)])
+            | ((Some(_), None), [Some(_), _])
+            | ((None, Some(_)), [_, Some(_)])
+            | ((None, None), _) => continue,
             ((Some(a), Some(b)), tied) => (a, compare(a, b)?, Tie::of(tied)),
             ((Some(a), None), _) => (a, Verdict::OnlyFirst, None),
             ((None, Some(b)), _) => (b, Verdict::OnlySecond, None),
         };
-        each(Comparison { verdict, tie, ..side.equal() });
+        each(Comparison { tie, verdict, ..side.equal() });
     }
     Ok(())
 }
@@ -133,7 +135,7 @@ pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), Ex
             // It is the embedding, before and after.
             continue;
         }
-        each(Comparison { verdict, tie: Tie::of([side.tied_to(), None]), ..side.equal() });
+        each(Comparison { tie: Tie::of([side.tied_to(), None]), verdict, ..side.equal() });
     }
     executor.finish().map(drop)
 }

@@ -37,7 +37,8 @@ fn decode_strip(bits: &[u16; STRIP], values: &mut Values<f32>) {
     for (bits, values) in bits.as_chunks::<8>().0.iter().zip(values.as_chunks_mut::<8>().0) {
         // SAFETY: both are eight elements long, and neither has to be aligned.
         unsafe {
-            _mm256_storeu_ps(values.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(bits.as_ptr().cast())))
+            let wide = _mm256_cvtph_ps(_mm_loadu_si128(bits.as_ptr().cast()));
+            _mm256_storeu_ps(values.as_mut_ptr(), wide);
         };
     }
 }

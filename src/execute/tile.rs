@@ -180,9 +180,9 @@ impl<S: Stored> Bench<S> {
         self.start::<M>(here, chunk);
         let steps = &here.recipe.steps;
         // The last step and the encoding are one pass, and so are a mix and the encoding.
-        let (last, others) = match (here.recipe.start, steps.split_last()) {
-            (_, Some((last, others))) => (Some(last), others),
-            (_, None) => (None, &[][..]),
+        let (last, others) = match steps.split_last() {
+            Some((last, others)) => (Some(last), others),
+            None => (None, &[][..]),
         };
         if !steps.is_empty() {
             self.mix(here);
