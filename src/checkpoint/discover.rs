@@ -2,41 +2,42 @@
 
 use std::path::{Path, PathBuf};
 
-use super::listing::Listing;
+use super::listing::{self, Listing};
 use super::{ReadError, ReadErrorKind};
 
 /// The name of the index file in a directory of shards.
 pub const INDEX_FILE: &str = "model.safetensors.index.json";
 
-/// The files to open, in name order.
+/// What stands at a path.
 #[derive(Debug)]
-pub(super) struct Files {
-    pub(super) paths: Vec<PathBuf>,
-    /// The index file that named them, and what it says.
-    pub(super) listing: Option<(PathBuf, Listing)>,
+pub(super) enum Found {
+    /// Files to open, in name order.
+    Files(Vec<PathBuf>),
+    /// An index file, which names them, and its text.
+    Index(PathBuf, String),
 }
 
-/// Finds the files of a `.safetensors` file, an index file or a directory.
-pub(super) fn discover(path: &Path) -> Result<Files, ReadError> {
+/// Finds the files of a `.safetensors` file or a directory, or the index file that names them.
+pub(super) fn discover(path: &Path) -> Result<Found, ReadError> {
     let metadata = path.metadata().map_err(|error| ReadError::io(path, &error))?;
     if metadata.is_dir() {
         return directory(path);
     }
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     if name.ends_with(b".json") {
-        return listed(path, Listing::read(path)?);
+        return Ok(Found::Index(path.to_owned(), listing::read(path)?));
     }
-    Ok(Files { paths: vec![path.to_owned()], listing: None })
+    Ok(Found::Files(vec![path.to_owned()]))
 }
 
-fn directory(dir: &Path) -> Result<Files, ReadError> {
+fn directory(dir: &Path) -> Result<Found, ReadError> {
     let names = names(dir)?;
     if names.iter().any(|name| name == INDEX_FILE) {
         let index = dir.join(INDEX_FILE);
         // The index is there: when it cannot be found, it is a link that leads nowhere.
-        let listing =
-            Listing::read(&index).map_err(|error| ReadError { kind: ReadErrorKind::BadIndex, ..error })?;
-        return listed(&index, listing);
+        let text =
+            listing::read(&index).map_err(|error| ReadError { kind: ReadErrorKind::BadIndex, ..error })?;
+        return Ok(Found::Index(index, text));
     }
     let weights: Vec<&String> = names.iter().filter(|name| name.ends_with(".safetensors")).collect();
     let mut chosen: Vec<&String> = weights.iter().copied().filter(|name| name.starts_with("model")).collect();
@@ -48,7 +49,7 @@ fn directory(dir: &Path) -> Result<Files, ReadError> {
     if chosen.is_empty() {
         return Err(nothing(dir, &names));
     }
-    Ok(Files { paths: chosen.into_iter().map(|name| dir.join(name)).collect(), listing: None })
+    Ok(Found::Files(chosen.into_iter().map(|name| dir.join(name)).collect()))
 }
 
 /// The names of a directory, sorted, hidden files left out.
@@ -63,7 +64,8 @@ fn names(dir: &Path) -> Result<Vec<String>, ReadError> {
     Ok(names)
 }
 
-fn listed(index: &Path, listing: Listing) -> Result<Files, ReadError> {
+/// The shards that an index file names, all of which are there.
+pub(super) fn shards(index: &Path, listing: &Listing<'_>) -> Result<Vec<PathBuf>, ReadError> {
     let dir = index.parent().unwrap_or(Path::new(""));
     let paths: Vec<PathBuf> = listing.shards.iter().map(|name| dir.join(name)).collect();
     // `symlink_metadata`: a link that leads nowhere has a message of its own, when it is opened.
@@ -76,7 +78,7 @@ fn listed(index: &Path, listing: Listing) -> Result<Files, ReadError> {
         return Err(ReadError::bad_index(index, reason)
             .help(format!("download {file} into the same directory, or an index file that does without")));
     }
-    Ok(Files { paths, listing: Some((index.to_owned(), listing)) })
+    Ok(paths)
 }
 
 /// A directory without weights: says what is there in their place.

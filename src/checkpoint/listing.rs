@@ -11,33 +11,33 @@ use serde_json::error::Category;
 use super::error::Quoted;
 use super::file::read_text;
 use super::json::{Skipped, Text};
-use super::{Key, ReadError, ReadErrorKind};
+use super::{ReadError, ReadErrorKind};
 
 /// Index files must be no longer than this (one tensor takes about 100 bytes).
 const LONGEST: u64 = 100_000_000;
 
 const HELP: &str = "download or write the index file again; it must be {\"weight_map\": {tensor: file, …}}";
 
-/// The `weight_map` of an index file.
+/// The `weight_map` of an index file; names of tensors are borrowed from its text.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct Listing<'t> {
     /// Names of the shards, in order.
     pub shards: Vec<String>,
     /// Tensors in the order of the file, each with the position of its shard.
-    pub tensors: Vec<(Key, usize)>,
+    pub tensors: Vec<(Cow<'t, str>, usize)>,
 }
 
-impl Listing {
+impl<'t> Listing<'t> {
     /// Parses the text of an index file.
     ///
     /// # Errors
     /// A lowercase fragment: no JSON, no `weight_map`, not names, or names that lead out of the directory.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &'t str) -> Result<Self, String> {
         let file: IndexFile<'_> = serde_json::from_str(text).map_err(|error| match error.classify() {
             Category::Data => format!("not an index file: {error}"),
             _ => format!("not JSON: {error}"),
         })?;
-        let Some(WeightMap { names, tensors }) = file.weight_map else {
+        let Some(WeightMap { names, mut tensors }) = file.weight_map else {
             return Err("has no `weight_map`".into());
         };
         names.iter().try_for_each(|name| plain(name))?;
@@ -48,18 +48,24 @@ impl Listing {
             place[old] = new;
         }
         let shards = order.iter().map(|&at| names[at].clone().into_owned()).collect();
-        let tensors = tensors.into_iter().map(|(key, at)| (key, place[at])).collect();
+        for (_, at) in &mut tensors {
+            *at = place[*at];
+        }
         Ok(Self { shards, tensors })
     }
 
-    /// Reads and parses an index file.
-    pub(super) fn read(path: &Path) -> Result<Self, ReadError> {
-        let text = read_text(path, LONGEST).map_err(|error| match error.kind {
-            ReadErrorKind::Unreadable => ReadError { kind: ReadErrorKind::BadIndex, ..error },
-            _ => error,
-        })?;
-        Self::parse(&text).map_err(|reason| ReadError::bad_index(path, reason).help(HELP))
+    /// The listing that the file at `path` has as its text.
+    pub(super) fn of(path: &Path, text: &'t str) -> Result<Self, ReadError> {
+        Self::parse(text).map_err(|reason| ReadError::bad_index(path, reason).help(HELP))
     }
+}
+
+/// The text of an index file.
+pub(super) fn read(path: &Path) -> Result<String, ReadError> {
+    read_text(path, LONGEST).map_err(|error| match error.kind {
+        ReadErrorKind::Unreadable => ReadError { kind: ReadErrorKind::BadIndex, ..error },
+        _ => error,
+    })
 }
 
 /// Only a file beside the index may be named: an index from somewhere else must not lead anywhere else.
@@ -81,7 +87,7 @@ struct IndexFile<'de> {
 /// The names of the files in order of appearance, and the tensors, each with the place of its file's name.
 struct WeightMap<'de> {
     names: Vec<Cow<'de, str>>,
-    tensors: Vec<(Key, usize)>,
+    tensors: Vec<(Cow<'de, str>, usize)>,
 }
 
 impl<'de> Deserialize<'de> for IndexFile<'de> {
@@ -144,7 +150,7 @@ impl<'de> Visitor<'de> for WeightMapVisitor {
                     names.len() - 1
                 });
             }
-            tensors.push((Key::from(&*key), last));
+            tensors.push((key, last));
         }
         Ok(WeightMap { names, tensors })
     }

@@ -65,8 +65,6 @@ pub struct StoredTensor {
 pub struct Shard {
     /// The file as it was named (a link keeps its own name).
     pub path: PathBuf,
-    /// Tensors in file order (by offset).
-    pub tensors: Vec<StoredTensor>,
     /// `__metadata__`, in file order.
     pub metadata: Option<Vec<(String, String)>>,
     /// Where the data begins.
@@ -80,11 +78,11 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Opens a file and reads and checks its header.
+    /// Opens a file and reads and checks its header. The tensors come beside it, in file order.
     ///
     /// # Errors
     /// The first refusal, with the tensor and the numbers.
-    pub fn open(path: &Path) -> Result<Self, ReadError> {
+    pub fn open(path: &Path) -> Result<(Self, Vec<StoredTensor>), ReadError> {
         let (file, metadata) = open_regular(path)?;
         let fingerprint = Fingerprint::of(&metadata);
         let header = read_header(path, &file, fingerprint.len)?;
@@ -93,7 +91,7 @@ impl Shard {
         let Header { tensors, metadata, trailing } =
             parsed.map_err(|reason| ReadError::unreadable(path, reason).help(DAMAGED))?;
         let file = Held::new(file);
-        Ok(Self { path: path.to_owned(), tensors, metadata, data_start, trailing, fingerprint, file })
+        Ok((Self { path: path.to_owned(), metadata, data_start, trailing, fingerprint, file }, tensors))
     }
 
     /// Fills `buffer` from the absolute byte `offset`, by a positioned read: usable from several threads.

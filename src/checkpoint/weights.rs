@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::discover::{Files, discover, file_name};
+use super::discover::{Found, discover, file_name, shards};
 use super::error::{Quoted, listed};
 use super::listing::Listing;
-use super::{Key, Origin, ReadError, ReadErrorKind, ReadWarning, Shard, TensorIndex, TensorInfo};
+use super::{
+    Key, Origin, ReadError, ReadErrorKind, ReadWarning, Shard, StoredTensor, TensorIndex, TensorInfo,
+};
 
 /// The headers of a file, a directory of shards, or an index file, read and checked.
 #[derive(Debug)]
@@ -31,32 +33,43 @@ impl Weights {
     /// # Errors
     /// Every refusal found, each naming file and tensor.
     pub fn open(path: &Path) -> Result<Self, Vec<ReadError>> {
-        let Files { paths, listing } = discover(path).map_err(|error| vec![error])?;
+        let found = discover(path).map_err(|error| vec![error])?;
+        let (paths, listing) = match &found {
+            Found::Files(paths) => (paths.clone(), None),
+            Found::Index(index, text) => {
+                let listing = Listing::of(index, text).map_err(|error| vec![error])?;
+                let paths = shards(index, &listing).map_err(|error| vec![error])?;
+                (paths, Some((index, listing)))
+            }
+        };
         // A shard that an index file names must be there.
         let missing = |error: ReadError| match (error.kind, &listing) {
             (ReadErrorKind::NotFound, Some(_)) => ReadError { kind: ReadErrorKind::BadIndex, ..error },
             _ => error,
         };
         let opened: Vec<_> = paths.par_iter().map(|path| Shard::open(path).map_err(missing)).collect();
-        let mut shards = Vec::with_capacity(opened.len());
+        let (mut shards, mut tensors) = (Vec::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
         let mut errors = Vec::new();
         for result in opened {
             match result {
-                Ok(shard) => shards.push(shard),
+                Ok((shard, stored)) => {
+                    shards.push(shard);
+                    tensors.push(stored);
+                }
                 Err(error) => errors.push(error),
             }
         }
         if !errors.is_empty() {
             return Err(shortened(errors));
         }
-        let index = TensorIndex::new(entries(&shards));
+        let index = TensorIndex::new(entries(tensors));
         distinct(path, &shards, &index).map_err(|error| vec![error])?;
         let mut warnings: Vec<ReadWarning> = Vec::new();
         for shard in shards.iter().filter(|shard| shard.trailing > 0) {
             warnings.push(ReadWarning::TrailingBytes { path: shard.path.clone(), bytes: shard.trailing });
         }
         if let Some((file, listing)) = listing {
-            warnings.extend(compare(&file, listing, &shards, &index).map_err(|error| vec![error])?);
+            warnings.extend(compare(file, listing, &shards, &index).map_err(|error| vec![error])?);
         }
         let format = shards.iter().find_map(Shard::format).map(str::to_owned);
         Ok(Self { path: path.to_owned(), shards, index, format, warnings })
@@ -90,12 +103,11 @@ fn shortened(mut errors: Vec<ReadError>) -> Vec<ReadError> {
     errors
 }
 
-fn entries(shards: &[Shard]) -> Vec<(Key, TensorInfo)> {
-    let mut entries = Vec::with_capacity(shards.iter().map(|shard| shard.tensors.len()).sum());
-    for (shard, opened) in shards.iter().enumerate() {
-        entries.extend(opened.tensors.iter().map(|tensor| {
-            let origin = Origin::Stored { shard, range: tensor.range.clone() };
-            (tensor.key.clone(), TensorInfo { dtype: tensor.dtype, shape: tensor.shape.clone(), origin })
+fn entries(tensors: Vec<Vec<StoredTensor>>) -> Vec<(Key, TensorInfo)> {
+    let mut entries = Vec::with_capacity(tensors.iter().map(Vec::len).sum());
+    for (shard, tensors) in tensors.into_iter().enumerate() {
+        entries.extend(tensors.into_iter().map(|StoredTensor { key, dtype, shape, range }| {
+            (key, TensorInfo { dtype, shape, origin: Origin::Stored { shard, range } })
         }));
     }
     entries
@@ -132,7 +144,7 @@ fn distinct(path: &Path, shards: &[Shard], index: &TensorIndex) -> Result<(), Re
 /// Compares an index file with what its shards hold; both lists are walked in key order.
 fn compare(
     file: &Path,
-    listing: Listing,
+    listing: Listing<'_>,
     shards: &[Shard],
     index: &TensorIndex,
 ) -> Result<Vec<ReadWarning>, ReadError> {
@@ -144,7 +156,7 @@ fn compare(
         [(a, _), (b, _)] if a == b => Some(a),
         _ => None,
     });
-    let mut twice: Vec<&Key> = twice.collect();
+    let mut twice: Vec<_> = twice.collect();
     twice.dedup();
     if !twice.is_empty() {
         return Err(ReadError::bad_index(file, format!("lists {} more than once", listed(&twice)))
@@ -159,17 +171,19 @@ fn compare(
     };
     let mut stored = index.entries().iter().peekable();
     for (key, shard) in tensors {
-        while let Some(entry) = stored.next_if(|(stored, _)| *stored < key) {
+        while let Some(entry) = stored.next_if(|(stored, _)| stored.as_str() < &*key) {
             unlisted(entry);
         }
         match stored.peek() {
-            Some((stored_key, info)) if *stored_key == key && shard_of(info) == shard => drop(stored.next()),
+            Some((stored_key, info)) if stored_key.as_str() == key && shard_of(info) == shard => {
+                stored.next();
+            }
             _ => wrong.push((key, shard)),
         }
     }
     if let Some((key, shard)) = wrong.first() {
         let name = names.get(*shard).map_or("", String::as_str);
-        let elsewhere = index.get(key.as_str()).map(shard_of).and_then(|shard| names.get(shard));
+        let elsewhere = index.get(key).map(shard_of).and_then(|shard| names.get(shard));
         let fact =
             elsewhere.map_or("does not have it".into(), |other| format!("does not have it (`{other}` does)"));
         let more = match wrong.len() {
@@ -178,7 +192,7 @@ fn compare(
                 format!("; so with {}", listed(&wrong.iter().skip(1).map(|(key, _)| key).collect::<Vec<_>>()))
             }
         };
-        let reason = format!("puts {} into `{name}`, which {fact}{more}", Quoted(key.as_str()));
+        let reason = format!("puts {} into `{name}`, which {fact}{more}", Quoted(key));
         return Err(ReadError::bad_index(file, reason)
             .help("download the index file and its shards from the same place"));
     }

@@ -14,7 +14,7 @@ use crate::checkpoint::{
 use crate::cli::{KeysArgs, PlanFormat};
 use crate::diagnostic::{Code, Diagnostic, Source, render, rows};
 use crate::plan::{self, json::FORMAT_VERSION};
-use crate::surgery::Pattern;
+use crate::surgery::{Matcher, Pattern};
 
 pub(super) fn run(args: &KeysArgs) -> Outcome {
     let pattern = match args.pattern.as_deref().map(|text| (text, Pattern::parse(text))) {
@@ -34,8 +34,9 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
         Ok(opened) => opened,
         Err(refusals) => return Ok(refuse(&refusals, None)),
     };
+    let matcher = pattern.as_ref().map(Matcher::new);
     let keys: Vec<Line<'_>> = (weights.index.entries().iter().enumerate())
-        .filter(|(_, (key, _))| pattern.as_ref().is_none_or(|pattern| pattern.matches(key.as_str())))
+        .filter(|(_, (key, _))| matcher.as_ref().is_none_or(|matcher| matcher.matches(key.as_str())))
         .map(|(position, (key, info))| Line::new(&weights.index, &config, position, key, info))
         .collect();
     if let Some(pattern) = pattern.filter(|_| keys.is_empty()) {

@@ -67,6 +67,7 @@ codes! {
         EmptyIds = "empty_ids": "the list of ids is empty",
         BadGlob = "bad_glob": "the pattern is not a valid glob",
         NoMatch = "no_match": "the pattern matches no tensor",
+        TooManyEdits = "too_many_edits": "the operations together reach more tensors than one file may",
         WildcardMismatch = "wildcard_mismatch": "`pattern` and `source_key` have different numbers of `*`",
         DonorNotFound = "donor_not_found": "the donor does not exist",
         DonorUnreadable = "donor_unreadable": "the donor is not a readable safetensors checkpoint",

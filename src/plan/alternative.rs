@@ -2,25 +2,26 @@
 
 use super::draft::{Context, Draft};
 use super::say;
-use super::scope::literal_ends;
-use crate::checkpoint::TensorIndex;
+use super::scope::Scope;
+use crate::checkpoint::{Key, TensorIndex};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Operation, Pattern};
+use crate::surgery::{Matcher, Operation, Pattern};
 
-/// So many keys are looked at for one operation, at most: what is not known to be dead is taken to be alive.
-const LOOKED_AT: usize = 1 << 20;
+/// So many keys are looked at for all operations together, each its share: what is not known to be dead is taken to be
+/// alive.
+const LOOKED_AT: usize = 1 << 23;
 
 /// Advises of alternatives that match nothing, of a pattern that matches something.
-pub(super) fn remark(context: &Context<'_>, operation: &Operation, draft: &mut Draft) {
+pub(super) fn remark(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
     let pattern = &operation.pattern.value;
-    let mut left = LOOKED_AT;
+    let mut left = LOOKED_AT / context.file.operations.len().max(1);
     for group in pattern.groups() {
         let dead: Vec<&str> = group
             .alternatives
             .iter()
             .filter(|alternative| {
-                let narrowed = pattern.narrowed(group, alternative);
-                narrowed.is_some_and(|narrowed| !any(context.index(), &narrowed, &mut left))
+                let narrowed = pattern.narrowed(&group, alternative);
+                narrowed.is_some_and(|narrowed| !any(context.index(), scope, &narrowed, &mut left))
             })
             .map(String::as_str)
             .collect();
@@ -53,14 +54,17 @@ fn names(dead: &[&str]) -> String {
     say::list(&texts, dead.len() - texts.len())
 }
 
-/// Whether any key matches, or there is no more leave to look.
-fn any(index: &TensorIndex, pattern: &Pattern, left: &mut usize) -> bool {
-    let (head, tail) = literal_ends(pattern.as_str());
-    for (key, _) in &index.entries()[index.with_prefix(head)] {
-        if *left == 0 || (key.as_str().ends_with(tail) && pattern.matches(key.as_str())) {
-            return true;
-        }
-        *left -= 1;
-    }
-    false
+/// Whether any key matches, or there is no more leave to look. All that a part of the pattern matches is among what the
+/// whole matches, which is known unless an `exclude` took something out.
+fn any(index: &TensorIndex, scope: &Scope, pattern: &Pattern, left: &mut usize) -> bool {
+    let matcher = Matcher::new(pattern);
+    let mut found = |key: &Key| {
+        let may = left.checked_sub(1);
+        *left = may.unwrap_or_default();
+        may.is_none() || matcher.matches(key.as_str())
+    };
+    let entries = index.entries();
+    scope.matched.iter().any(|&position| found(&entries[position].0))
+        || (scope.excluded > 0
+            && entries[index.with_prefix(matcher.head())].iter().any(|(key, _)| found(key)))
 }

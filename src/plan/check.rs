@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::donor::{self, Donors};
-use super::{Refusal, near, scope};
+use super::{Refusal, limit, near, scope};
 use crate::checkpoint::{Checkpoint, ReadError, TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Kind, SurgeryFile};
+use crate::surgery::{Kind, Matcher, SurgeryFile};
 
 /// Checks a file without a model: everything that needs no base. With `donors`, they are resolved and their headers
 /// read. Diagnostics come in file order.
@@ -18,7 +18,7 @@ pub fn check(file: &SurgeryFile, donors: bool) -> Vec<Diagnostic> {
         unmatched(file, &donors, &mut diagnostics);
         diagnostics.extend(donors.diagnostics);
     }
-    super::sort(&mut diagnostics);
+    super::finish(&mut diagnostics);
     diagnostics
 }
 
@@ -64,12 +64,13 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
         for source in donor::sources(operation) {
             let Some((_, donor)) = donors.get(source) else { continue };
             let pattern = &operation.pattern.value;
-            let matches = donor.weights.index.entries().iter().any(|(key, _)| {
+            let matcher = Matcher::new(pattern);
+            let found = donor.weights.index.entries().iter().any(|(key, _)| {
                 let head =
                     key.as_str().strip_prefix("model.embed_tokens.").map(|rest| format!("lm_head.{rest}"));
-                pattern.matches(key.as_str()) || head.is_some_and(|head| pattern.matches(&head))
+                matcher.matches(key.as_str()) || head.is_some_and(|head| matcher.matches(&head))
             });
-            if !matches {
+            if !found {
                 let message =
                     format!("donor `{}` has no tensor that `{}` matches", donor.written, pattern.as_str());
                 let diagnostic = Diagnostic::new(Code::DonorKeyMissing, message).help(format!(
@@ -89,10 +90,13 @@ pub fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagno
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     let scopes = scope::gather(&file.operations, &base.weights.index);
-    for draft in super::draft_all(file, base, &scopes, &Donors::default()) {
-        diagnostics.extend(draft.diagnostics);
+    if let Some(refusal) = limit::too_many(&file.operations, &scopes) {
+        diagnostics.push(refusal);
+    } else {
+        let drafts = super::draft_all(file, base, &scopes, &Donors::default());
+        diagnostics.extend(drafts.into_iter().flat_map(|draft| draft.diagnostics));
     }
     diagnostics.extend(near::fragments(file, &base.weights.index));
-    super::sort(&mut diagnostics);
+    super::finish(&mut diagnostics);
     diagnostics
 }

@@ -5,21 +5,22 @@ use std::collections::BTreeMap;
 use super::donor::Donors;
 use super::near::Vocabulary;
 use super::number::{self, Class};
-use super::scope::{Facts, Scope, Unit, What};
+use super::others::Others;
+use super::scope::{Facts, Unit, What};
 use super::{Action, Edit, TensorRef, say};
 use crate::checkpoint::{Checkpoint, Key, ModelConfig, TensorIndex, TensorInfo};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Operation, Spanned, SurgeryFile};
+use crate::surgery::{Spanned, SurgeryFile};
 
 /// What every operation is planned against. Nothing in it changes while operations are planned, in parallel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
-    /// The file, for looking at its other operations.
+    /// The file.
     pub file: &'a SurgeryFile,
     /// The checkpoint.
     pub base: &'a Checkpoint,
-    /// What each operation reaches.
-    pub scopes: &'a [Scope],
+    /// What the other operations reach.
+    pub others: &'a Others<'a>,
     /// How each reached tensor is packed.
     pub facts: &'a Facts<'a>,
     /// The donors that opened.
@@ -48,15 +49,6 @@ impl<'a> Context<'a> {
     /// The key at a position.
     pub(super) fn key(&self, position: usize) -> &'a str {
         self.entry(position).0.as_str()
-    }
-
-    /// Whether any operation that `pick` picks reaches a position.
-    pub(super) fn reached_by(&self, position: usize, pick: impl Fn(&Operation) -> bool) -> bool {
-        self.file
-            .operations
-            .iter()
-            .zip(self.scopes)
-            .any(|(operation, scope)| pick(operation) && scope.reaches(position))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::fold::{fold, runs};
 use super::say::count;
 use super::subject::{one_edit, subjects};
-use super::{Plan, Step};
+use super::{Action, Edit, Plan, Region, Step};
 use crate::checkpoint::Origin;
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::surgery::{Granularity, Kind, Method, Operation, Spanned, SurgeryFile};
@@ -19,19 +19,29 @@ const PLACE_EDGE: usize = 80;
 /// Without `all`, longer paragraphs are cut.
 const MOST_ROWS: usize = 24;
 
+/// A paragraph is taken over from one of so many before it, where it would be the same.
+const RECENT: usize = 16;
+
 /// The plan as text. `all` lists every tensor; else names are folded and long lists cut. `file` is the file that the
 /// plan was made from.
 #[must_use]
 pub fn explain(plan: &Plan, file: &SurgeryFile, look: Look, all: bool) -> String {
     let mut out = header(plan, file, look);
     let (mine, general) = by_operation(plan.diagnostics(), &file.operations);
+    let mut told: Vec<(&[Edit], String)> = Vec::new();
     for (place, step) in plan.steps().iter().enumerate() {
-        let Some(operation) = file.operations.iter().find(|operation| operation.index == step.index) else {
-            continue;
-        };
+        let found = file.operations.binary_search_by_key(&step.index, |operation| operation.index);
+        let Some(operation) = found.ok().and_then(|at| file.operations.get(at)) else { continue };
         out.push('\n');
         out.push_str(&title(file, step, operation, look));
-        out.push_str(&rows(&edits(plan, step, look, all), BODY, look));
+        let known = told.iter().rev().take(RECENT).find(|(edits, _)| !all && alike(edits, &step.edits));
+        if let Some((_, same)) = known {
+            out.push_str(same);
+        } else {
+            let text = rows(&edits(plan, step, look, all), BODY, look);
+            out.push_str(&text);
+            told.push((&step.edits, text));
+        }
         if step.skipped > 0 {
             let text = format!("{} of {} matched keys are left alone", step.skipped, step.matched);
             for line in wrap(&text, look.width.saturating_sub(BODY)) {
@@ -74,6 +84,17 @@ fn header(plan: &Plan, file: &SurgeryFile, look: Look) -> String {
         );
     }
     wrap(&line, look.width).iter().fold(String::new(), |out, line| out + &look.paint(BOLD, line) + "\n")
+}
+
+/// Whether a folded list tells the same of both: it names tensors and regions, no numbers.
+fn alike(a: &[Edit], b: &[Edit]) -> bool {
+    fn region(edit: &Edit) -> Option<&Region> {
+        match &edit.action {
+            Action::Zero { region: region @ Region::Slices { .. } } => Some(region),
+            _ => None,
+        }
+    }
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.target == b.target && region(a) == region(b))
 }
 
 /// A path's last name; of `.` and `..` the one they stand for.
@@ -191,15 +212,22 @@ fn by_operation<'d>(
     diagnostics: &'d [Diagnostic],
     operations: &[Operation],
 ) -> (HashMap<usize, Vec<&'d Diagnostic>>, Vec<&'d Diagnostic>) {
-    let starts: Vec<usize> = operations.iter().map(start).collect();
+    // By where they begin, and of those up to there the last in the file.
+    let mut starts: Vec<(usize, usize)> = operations.iter().map(start).zip(0..).collect();
+    starts.sort_unstable();
+    let mut last = 0;
+    for (_, place) in &mut starts {
+        last = last.max(*place);
+        *place = last;
+    }
     let (mut mine, mut general) = (HashMap::<_, Vec<_>>::new(), Vec::new());
     for diagnostic in diagnostics {
-        let owner = diagnostic
-            .labels
-            .first()
-            .and_then(|label| starts.iter().rposition(|&start| start <= label.span.start));
+        let owner = diagnostic.labels.first().and_then(|label| {
+            let before = starts.partition_point(|&(start, _)| start <= label.span.start);
+            before.checked_sub(1).and_then(|at| starts.get(at))
+        });
         match owner {
-            Some(place) => mine.entry(place).or_default().push(diagnostic),
+            Some(&(_, place)) => mine.entry(place).or_default().push(diagnostic),
             None => general.push(diagnostic),
         }
     }

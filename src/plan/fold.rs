@@ -24,15 +24,16 @@ pub(crate) fn fold<'n, T: Clone + Eq + Hash>(
     let mut places = HashMap::new();
     let mut groups = Vec::new();
     for (name, detail) in names {
-        let (pieces, numbers) = split(name);
-        let place = *places.entry((pieces, detail)).or_insert_with_key(|group| {
+        let (template, numbers) = split(name);
+        let place = *places.entry((template, detail)).or_insert_with_key(|group| {
             groups.push((group.clone(), Vec::new()));
             groups.len() - 1
         });
         groups[place].1.push(numbers);
     }
     let mut folded = Vec::new();
-    for ((pieces, detail), numbers) in groups {
+    for ((template, detail), numbers) in groups {
+        let pieces: Vec<String> = template.split(HOLE).map(str::to_owned).collect();
         let tuples = numbers.iter().map(Vec::as_slice).collect();
         for holes in products(tuples) {
             folded.push(Folded { pieces: pieces.clone(), holes, detail: detail.clone() });
@@ -88,23 +89,26 @@ pub(super) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
     texts.join(separator)
 }
 
-/// The text around a name's numbers, and the numbers. A number with leading zeros is text.
-fn split(name: &str) -> (Vec<String>, Vec<u64>) {
-    let (mut pieces, mut numbers, mut piece) = (Vec::new(), Vec::new(), String::new());
+/// Stands for a number in a template. No name of a tensor has control characters.
+const HOLE: char = '\0';
+
+/// A name's template, and its numbers. A number with leading zeros is text.
+fn split(name: &str) -> (String, Vec<u64>) {
+    let (mut template, mut numbers) = (String::with_capacity(name.len()), Vec::new());
     for (at, component) in name.split('.').enumerate() {
         if at > 0 {
-            piece.push('.');
+            template.push('.');
         }
+        let plain = component == "0" || component.starts_with(|first| matches!(first, '1'..='9'));
         match component.parse::<u64>() {
-            Ok(number) if number.to_string() == component => {
+            Ok(number) if plain => {
                 numbers.push(number);
-                pieces.push(std::mem::take(&mut piece));
+                template.push(HOLE);
             }
-            _ => piece.push_str(component),
+            _ => template.push_str(component),
         }
     }
-    pieces.push(piece);
-    (pieces, numbers)
+    (template, numbers)
 }
 
 /// One set of numbers a hole.

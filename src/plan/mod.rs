@@ -13,9 +13,11 @@ pub mod explain;
 pub(crate) mod fold;
 mod interpolate;
 pub mod json;
+mod limit;
 mod near;
 mod norm;
 mod number;
+mod others;
 mod program;
 mod prune;
 mod replace;
@@ -36,6 +38,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -46,7 +49,11 @@ use crate::surgery::{Kind, Operation, SurgeryFile, WRITTEN};
 use donor::Donors;
 use draft::{Context, Draft};
 use near::Vocabulary;
+use others::Others;
 use scope::{Facts, Scope};
+
+/// So many operations are drafted between two looks at what is wrong.
+const AT_ONCE: usize = 256;
 
 /// A validated plan. It owns its open files, base and donors, until it is executed.
 #[derive(Debug)]
@@ -187,14 +194,20 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     diagnostics.append(&mut donors.diagnostics);
-    let mut drafts = draft_all(file, &base, &scopes, &donors);
+    let mut drafts = match limit::too_many(&file.operations, &scopes) {
+        Some(refusal) => {
+            diagnostics.push(refusal);
+            Vec::new()
+        }
+        None => draft_all(file, &base, &scopes, &donors),
+    };
     for draft in &mut drafts {
         diagnostics.append(&mut draft.diagnostics);
     }
     diagnostics.extend(near::fragments(file, &base.weights.index));
     diagnostics.extend(donors.formats(base.weights.format.as_deref()));
-    sort(&mut diagnostics);
     if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error) {
+        finish(&mut diagnostics);
         return Err(Refusal { diagnostics });
     }
     diagnostics.extend(donors.unreached(drafts.iter().flat_map(|draft| &draft.reached)));
@@ -202,7 +215,7 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
     let program::Regrouped { mut programs, overwritten } = program::regroup(&steps, &base.weights.index);
     diagnostics.extend(program::overwritten_advice(file, &overwritten, &steps));
     let untied = tie::settle(file, &base, &steps, &mut programs, &mut diagnostics);
-    sort(&mut diagnostics);
+    finish(&mut diagnostics);
     let donors = donors.list;
     let summary = Summary::new(steps.len(), &programs, &donors);
     let digest = digest::digest(&base.weights, &donors, &programs);
@@ -210,30 +223,36 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
     Ok(Plan { base, donors, steps, programs, diagnostics, summary, digest, untied, file })
 }
 
-/// Plans every operation on its own: surgery preserves keys, shapes and dtypes, so none depends on another.
-fn draft_all(file: &SurgeryFile, base: &Checkpoint, scopes: &[Scope], donors: &Donors) -> Vec<Draft> {
+/// Plans every operation on its own: surgery preserves keys, shapes and dtypes, so none depends on another. Stops where
+/// enough is wrong: the drafts are then fewer than the operations.
+fn draft_all(file: &SurgeryFile, base: &Checkpoint, scopes: &[Arc<Scope>], donors: &Donors) -> Vec<Draft> {
     let facts = Facts::gather(base, scopes);
     let vocabulary = Vocabulary::new(&base.weights.index);
-    let context = Context { file, base, scopes, facts: &facts, donors, vocabulary: &vocabulary };
-    file.operations
-        .par_iter()
-        .zip(scopes)
-        .map(|(operation, scope)| {
-            let mut draft = Draft::default();
-            if scope.matched.is_empty() {
-                near::no_match(&context, operation, scope, &mut draft);
-            } else {
-                draft_one(&context, operation, scope, &mut draft);
-                alternative::remark(&context, operation, &mut draft);
-            }
-            draft.edits.sort_by_key(|edit| edit.target);
-            if !operation.sound {
-                // What is remarked of a stand-in is no remark on the file.
-                draft.diagnostics.retain(|found| found.severity() == Severity::Error);
-            }
-            draft
-        })
-        .collect()
+    let others = Others::gather(&file.operations, scopes, base.weights.index.entries().len());
+    let context = Context { file, base, others: &others, facts: &facts, donors, vocabulary: &vocabulary };
+    let draft = |(operation, scope): (&Operation, &Arc<Scope>)| {
+        let mut draft = Draft::default();
+        if scope.matched.is_empty() {
+            near::no_match(&context, operation, scope, &mut draft);
+        } else {
+            draft_one(&context, operation, scope, &mut draft);
+            alternative::remark(&context, operation, scope, &mut draft);
+        }
+        draft.edits.sort_by_key(|edit| edit.target);
+        if !operation.sound {
+            // What is remarked of a stand-in is no remark on the file.
+            draft.diagnostics.retain(|found| found.severity() == Severity::Error);
+        }
+        draft
+    };
+    let mut drafts: Vec<Draft> = Vec::with_capacity(file.operations.len());
+    for (operations, scopes) in file.operations.chunks(AT_ONCE).zip(scopes.chunks(AT_ONCE)) {
+        drafts.par_extend(operations.par_iter().zip(scopes).map(draft));
+        if limit::enough(drafts.iter().flat_map(|draft| &draft.diagnostics)) {
+            break;
+        }
+    }
+    drafts
 }
 
 fn draft_one(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
@@ -254,8 +273,8 @@ fn draft_one(context: &Context<'_>, operation: &Operation, scope: &Scope, draft:
 }
 
 /// File order: by the first place in the YAML; what has none (the model's own) comes first. A mistake that is written once
-/// and used in several places is one.
-fn sort(diagnostics: &mut Vec<Diagnostic>) {
+/// and used in several places is one. And not too many.
+fn finish(diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.sort_by_key(|diagnostic| diagnostic.labels.first().map(|label| label.span.start));
     let mut first: HashMap<(Code, String, usize), usize> = HashMap::new();
     let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
@@ -281,13 +300,14 @@ fn sort(diagnostics: &mut Vec<Diagnostic>) {
         }
     }
     *diagnostics = kept;
+    limit::shorten(diagnostics);
 }
 
 /// A mistake that is used in more places is labelled at the first of them.
 const MOST_USES: usize = 8;
 
 impl Step {
-    fn new(((operation, scope), draft): ((&Operation, &Scope), Draft)) -> Self {
+    fn new(((operation, scope), draft): ((&Operation, &Arc<Scope>), Draft)) -> Self {
         let matched = scope.matched.len();
         let skipped = match operation.kind {
             Kind::Prune { .. } => matched.saturating_sub(draft.acted),

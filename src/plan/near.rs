@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::draft::{Context, Draft};
 use super::say;
-use super::scope::{Matcher, Scope};
+use super::scope::Scope;
 use crate::checkpoint::{TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Operation, Pattern, Spanned, SurgeryFile};
+use crate::surgery::{Matcher, Operation, Pattern, Spanned, SurgeryFile};
 
 /// So many distinct names are compared with a pattern, at most.
 const TEMPLATES: usize = 4096;
@@ -48,18 +48,18 @@ impl<'b> Vocabulary<'b> {
 
     /// Whether any key matches, by a search that stops at the first.
     fn any(&self, pattern: &Pattern) -> bool {
-        let mut matcher = Matcher::new(pattern);
+        let matcher = Matcher::new(pattern);
         self.keys(&matcher).any(|key| matcher.matches(key))
     }
 
     fn count(&self, pattern: &Pattern) -> usize {
-        let mut matcher = Matcher::new(pattern);
+        let matcher = Matcher::new(pattern);
         self.keys(&matcher).filter(|key| matcher.matches(key)).count()
     }
 
     /// The keys that begin as a pattern does.
     fn keys(&self, matcher: &Matcher) -> impl Iterator<Item = &'b str> + use<'b> {
-        self.index.entries()[matcher.range(self.index)].iter().map(|(key, _)| key.as_str())
+        self.index.entries()[self.index.with_prefix(matcher.head())].iter().map(|(key, _)| key.as_str())
     }
 }
 
@@ -190,9 +190,9 @@ fn standing_after(vocabulary: &Vocabulary<'_>, before: &str) -> Option<Vec<Strin
     let mut found = BTreeSet::new();
     if before.contains(['*', '?', '[', '{', '\\']) {
         let prefix = Pattern::parse(&format!("{before}.*")).ok()?;
-        let mut matcher = Matcher::new(&prefix);
+        let matcher = Matcher::new(&prefix);
         for key in vocabulary.keys(&matcher).filter(|key| matcher.matches(key)).take(LOOKED_AT) {
-            found.extend(prefix.captures(key).and_then(|captures| captures.0.last().map(|c| first(c))));
+            found.extend(matcher.captures(key).and_then(|captures| captures.0.last().map(|c| first(c))));
         }
     } else {
         // Without wildcards the keys are one run in the index: from each component it is one jump to the next.

@@ -95,14 +95,16 @@ pub(super) fn overwritten_advice(
     overwritten: &[(usize, usize, usize)],
     steps: &[Step],
 ) -> Vec<Diagnostic> {
+    /// An operation is overwritten by one or two; a file of thousands that overwrite each other was made by a program.
+    const MOST_LABELS: usize = 8;
+    let mut sorted = overwritten.to_vec();
+    sorted.sort_unstable();
     let mut advice = Vec::new();
-    for (i, operation) in file.operations.iter().enumerate() {
-        let mine: Vec<_> = overwritten.iter().filter(|(step, ..)| *step == i).collect();
-        if mine.is_empty() {
-            continue;
-        }
+    for mine in sorted.chunk_by(|a, b| a.0 == b.0) {
+        let step = mine[0].0;
+        let (Some(operation), Some(edits)) = (file.operations.get(step), steps.get(step)) else { continue };
         let by: BTreeSet<usize> = mine.iter().map(|(_, by, _)| *by).collect();
-        let all = steps.get(i).map_or(0, |step| step.edits.len());
+        let all = edits.edits.len();
         let how_many = if mine.len() == all {
             "everything this operation does is".to_owned()
         } else {
@@ -112,7 +114,7 @@ pub(super) fn overwritten_advice(
         let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
             .help("put the operation after the one that overwrites, or remove it");
         diagnostic = operation.op.mark(diagnostic, "");
-        for operation in by.into_iter().filter_map(|by| file.operations.get(by)) {
+        for operation in by.into_iter().take(MOST_LABELS).filter_map(|by| file.operations.get(by)) {
             diagnostic = operation.op.mark(diagnostic, "overwrites it");
         }
         advice.push(diagnostic);

@@ -9,7 +9,7 @@ use super::scope::{Scope, Unit, What, units};
 use super::{Action, blendable, say};
 use crate::checkpoint::{AffineSet, Dtype, Key, Packing, TensorInfo, packing};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Kind, Operation, Spanned, Template};
+use crate::surgery::{Matcher, Operation, Spanned, Template};
 
 pub(super) fn plan(
     context: &Context<'_>,
@@ -28,10 +28,11 @@ pub(super) fn plan(
     bias_left(context, operation, &usable, draft);
     let Some((place, donor)) = context.donors.get(source) else { return };
     let mut faults = Tally::default();
+    let matcher = Matcher::new(&operation.pattern.value);
     for unit in &usable {
         let name = unit.name();
         let key = context.key(name);
-        let Some(captures) = operation.pattern.value.captures(key) else { continue };
+        let Some(captures) = matcher.captures(key) else { continue };
         let theirs = source_key.value.fill(&captures);
         let pairs = match &unit.what {
             What::Set { set, .. } => whole_set(context, donor, set, &theirs, &mut faults),
@@ -192,8 +193,7 @@ fn bias_left(context: &Context<'_>, operation: &Operation, usable: &[Unit], draf
         .filter_map(|unit| {
             let stem = context.key(unit.name()).strip_suffix(".weight")?;
             let bias = context.index().position(&format!("{stem}.bias"))?;
-            let replaced = context.reached_by(bias, |op| matches!(op.kind, Kind::Replace { .. }));
-            (!replaced).then(|| context.key(bias))
+            (!context.others.replace(bias)).then(|| context.key(bias))
         })
         .collect();
     if !left.is_empty() {

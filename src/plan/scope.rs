@@ -2,14 +2,13 @@
 //! affine sets, so that nothing is edited twice and nothing half.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::number::Class;
 use crate::checkpoint::{AffineSet, Checkpoint, Packing, TensorIndex, packing};
-use crate::surgery::{Operation, Pattern, PatternSet};
+use crate::surgery::{Matcher, Operation};
 
 /// The keys one operation reaches, as ascending positions in the base's index.
 #[derive(Debug, Default)]
@@ -27,71 +26,40 @@ impl Scope {
     }
 }
 
-/// Matches the pattern and excludes of each operation against the keys, operations in parallel.
-pub(super) fn gather(operations: &[Operation], index: &TensorIndex) -> Vec<Scope> {
-    operations.par_iter().map(|operation| scan(operation, index)).collect()
+/// Matches the pattern and excludes of each operation against the keys: once for those that ask the same, in parallel.
+pub(super) fn gather(operations: &[Operation], index: &TensorIndex) -> Vec<Arc<Scope>> {
+    let mut places: HashMap<(&str, Vec<&str>), usize> = HashMap::new();
+    let mut distinct: Vec<&Operation> = Vec::new();
+    let mut asked = Vec::with_capacity(operations.len());
+    for operation in operations {
+        let excludes = operation.exclude.iter().map(|exclude| exclude.value.as_str()).collect();
+        let place = places.entry((operation.pattern.value.as_str(), excludes)).or_insert_with(|| {
+            distinct.push(operation);
+            distinct.len() - 1
+        });
+        asked.push(*place);
+    }
+    let scopes: Vec<Arc<Scope>> =
+        distinct.par_iter().map(|operation| Arc::new(scan(operation, index))).collect();
+    asked.into_iter().map(|place| Arc::clone(&scopes[place])).collect()
 }
 
 fn scan(operation: &Operation, index: &TensorIndex) -> Scope {
     let mut scope = Scope::default();
-    let mut excludes: Vec<Matcher> = operation.exclude.iter().map(|e| Matcher::new(&e.value)).collect();
-    let mut matcher = Matcher::new(&operation.pattern.value);
-    let range = matcher.range(index);
+    let excludes: Vec<Matcher> = operation.exclude.iter().map(|e| Matcher::new(&e.value)).collect();
+    let matcher = Matcher::new(&operation.pattern.value);
+    let range = index.with_prefix(matcher.head());
     for (offset, (key, _)) in index.entries()[range.clone()].iter().enumerate() {
         if !matcher.matches(key.as_str()) {
             continue;
         }
-        if excludes.iter_mut().any(|exclude| exclude.matches(key.as_str())) {
+        if excludes.iter().any(|exclude| exclude.matches(key.as_str())) {
             scope.excluded += 1;
         } else {
             scope.matched.push(range.start + offset);
         }
     }
     scope
-}
-
-/// A compiled pattern behind two cheap questions: keys are many, and most of them neither begin nor end as it does.
-pub(super) struct Matcher {
-    head: String,
-    tail: String,
-    set: PatternSet,
-    hits: Vec<usize>,
-}
-
-impl Matcher {
-    pub(super) fn new(pattern: &Pattern) -> Self {
-        let (head, tail) = literal_ends(pattern.as_str());
-        Self {
-            head: head.to_owned(),
-            tail: tail.to_owned(),
-            set: PatternSet::new([pattern]),
-            hits: Vec::new(),
-        }
-    }
-
-    /// The positions that keys beginning as the pattern does have.
-    pub(super) fn range(&self, index: &TensorIndex) -> Range<usize> {
-        index.with_prefix(&self.head)
-    }
-
-    /// Whether the whole key matches.
-    pub(super) fn matches(&mut self, key: &str) -> bool {
-        if !key.starts_with(&self.head) || !key.ends_with(&self.tail) {
-            return false;
-        }
-        self.set.matches_into(key, &mut self.hits);
-        !self.hits.is_empty()
-    }
-}
-
-/// What every matching key begins and ends with. Nothing is said of a pattern with escapes.
-pub(super) fn literal_ends(pattern: &str) -> (&str, &str) {
-    if pattern.contains('\\') {
-        return ("", "");
-    }
-    let first = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
-    let last = pattern.rfind(['*', '?', ']', '}']).map_or(0, |at| at + 1);
-    (&pattern[..first], &pattern[last..])
 }
 
 /// What a tensor is, as far as its neighbours in the index tell.
@@ -117,7 +85,7 @@ pub(super) struct Facts<'b> {
 
 impl<'b> Facts<'b> {
     /// Looks at every reached position, in parallel.
-    pub(super) fn gather(base: &'b Checkpoint, scopes: &[Scope]) -> Self {
+    pub(super) fn gather(base: &'b Checkpoint, scopes: &[Arc<Scope>]) -> Self {
         let mut slots = vec![u32::MAX; base.weights.index.entries().len()];
         let mut reached = Vec::new();
         for &position in scopes.iter().flat_map(|scope| &scope.matched) {
@@ -221,23 +189,4 @@ pub(super) fn units(facts: &Facts<'_>, scope: &Scope) -> Vec<Unit> {
         units.push(Unit { first: position, keys: 1, what });
     }
     units
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(pattern: &str, head: &str, tail: &str) {
-        assert_eq!(literal_ends(pattern), (head, tail));
-    }
-
-    #[test]
-    fn every_match_begins_and_ends_as_its_pattern_does() {
-        check("model.norm.weight", "model.norm.weight", "model.norm.weight");
-        check("model.layers.*.mlp.{up,gate}_proj.weight", "model.layers.", "_proj.weight");
-        check("*", "", "");
-        check("a.[0-3].b?", "a.", "");
-        check(r"a\*.b", "", "");
-    }
 }

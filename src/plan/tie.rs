@@ -38,7 +38,9 @@ pub(super) fn settle(
             if let Some(place) = find(programs, embedding) {
                 programs[place].shared_with = Some(index.entries()[head].0.clone());
             }
-            programs.retain(|program| program.target != head);
+            if let Some(place) = find(programs, head) {
+                programs.remove(place);
+            }
         }
         return Vec::new();
     }
@@ -106,9 +108,13 @@ fn broken(
 
 /// Labels the patterns of some operations.
 fn label_all(diagnostic: Diagnostic, file: &SurgeryFile, operations: Vec<usize>) -> Diagnostic {
+    /// More patterns than these say no more.
+    const MOST: usize = 8;
+    let find = |index| file.operations.binary_search_by_key(&index, |operation| operation.index).ok();
     operations
         .into_iter()
-        .filter_map(|index| file.operations.iter().find(|operation| operation.index == index))
+        .take(MOST)
+        .filter_map(|index| file.operations.get(find(index)?))
         .fold(diagnostic, |diagnostic, operation| operation.pattern.mark(diagnostic, ""))
 }
 

@@ -26,7 +26,7 @@ mod texts;
 mod values;
 
 pub use operation::{Fragment, Granularity, Kind, Method, Operation, Spanned};
-pub use pattern::{Captures, Group, Pattern, PatternError, PatternSet, Template};
+pub use pattern::{Captures, Group, Matcher, Pattern, PatternError, Template};
 pub use report::WRITTEN;
 pub use schema::schema;
 

@@ -21,12 +21,12 @@ fn a_shard_is_read_by_position() {
         Dir::new().with("a.safetensors", raw(r#"{"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}"#, 0));
     let path = dir.join("a.safetensors");
     fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"abcd").unwrap();
-    let shard = Shard::open(&path).unwrap();
+    let (shard, tensors) = Shard::open(&path).unwrap();
     let mut two = [0; 2];
-    shard.read_at(&mut two, shard.tensors[0].range.start + 1).unwrap();
+    shard.read_at(&mut two, tensors[0].range.start + 1).unwrap();
     assert_eq!(&two, b"bc");
-    assert_eq!(shard.data_start, shard.tensors[0].range.start);
-    let past = shard.read_at(&mut two, shard.tensors[0].range.end - 1).unwrap_err();
+    assert_eq!(shard.data_start, tensors[0].range.start);
+    let past = shard.read_at(&mut two, tensors[0].range.end - 1).unwrap_err();
     assert_eq!(past.kind(), std::io::ErrorKind::UnexpectedEof);
 }
 
@@ -34,7 +34,7 @@ fn a_shard_is_read_by_position() {
 fn the_format_is_in_the_metadata() {
     let format = |header: &str| {
         let dir = Dir::new().with("a.safetensors", raw(header, 0));
-        Shard::open(&dir.join("a.safetensors")).unwrap().format().map(str::to_owned)
+        Shard::open(&dir.join("a.safetensors")).unwrap().0.format().map(str::to_owned)
     };
     assert_eq!(format(r#"{"__metadata__":{"a":"b","format":"mlx"}}"#).as_deref(), Some("mlx"));
     assert_eq!(format(r#"{"__metadata__":null}"#), None);
@@ -44,7 +44,7 @@ fn the_format_is_in_the_metadata() {
 fn a_file_that_changes_is_noticed() {
     let dir = Dir::new().with("a.safetensors", bytes(&["x"]));
     let path = dir.join("a.safetensors");
-    let open = || Shard::open(&path).unwrap();
+    let open = || Shard::open(&path).unwrap().0;
     let shard = open();
     assert!(shard.unchanged().unwrap());
 
@@ -121,7 +121,7 @@ fn a_sparse_file_of_terabytes_opens_at_once() {
     let dir = Dir::new().with("a.safetensors", raw(&header, 0));
     let path = dir.join("a.safetensors");
     fs::File::options().write(true).open(&path).unwrap().set_len(size).unwrap();
-    let shard = Shard::open(&path).unwrap();
+    let (shard, _) = Shard::open(&path).unwrap();
     assert_eq!(shard.trailing, size - shard.data_start - 2_147_483_647 * 1024);
 }
 
@@ -145,7 +145,7 @@ fn links_keep_their_name_and_a_dangling_one_says_so() {
     let dir = Dir::new().with("blob", bytes(&["x"]));
     let link = dir.join("model.safetensors");
     symlink("blob", &link).unwrap();
-    assert_eq!(Shard::open(&link).unwrap().path, link);
+    assert_eq!(Shard::open(&link).unwrap().0.path, link);
 
     fs::remove_file(dir.join("blob")).unwrap();
     let error = Shard::open(&link).unwrap_err();

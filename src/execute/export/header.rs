@@ -43,7 +43,7 @@ impl<'p> Layout<'p> {
             let untouched = std::iter::once(shard.data_start..end).collect();
             return Ok(Self { shard, header, untouched, data_end: end, head: Vec::new() });
         }
-        let data_end = shard.tensors.iter().map(|tensor| tensor.range.end).max().unwrap_or(shard.data_start);
+        let data_end = shard.fingerprint.len - shard.trailing;
         let mut sizes = Vec::new();
         let mut offset = data_end - shard.data_start;
         let json = header.get(8..).unwrap_or_default();

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Executor, Report};
-use crate::checkpoint::Shard;
+use crate::checkpoint::{Origin, Shard};
 use crate::plan::{Plan, Program};
 use head::Head;
 use header::Layout;
@@ -86,7 +86,8 @@ pub fn export(
     files.write(plan, folder.path(), &report, head.as_ref())?;
     writer.check_stop()?;
     (writer.progress)(total, total);
-    let tensors = plan.base().weights.shards.iter().map(|shard| shard.tensors.len()).sum::<usize>()
+    let stored = plan.base().weights.index.entries().iter();
+    let tensors = stored.filter(|(_, info)| matches!(info.origin, Origin::Stored { .. })).count()
         + head.map_or(0, |head| head.members.len());
     let bytes = size(folder.path());
     folder.publish(output)?;

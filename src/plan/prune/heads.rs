@@ -13,7 +13,7 @@ use attention::{Attention, has};
 
 use super::{Ids, below, nothing, slices};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Granularity, Kind, Operation};
+use crate::surgery::Operation;
 
 /// Names of projections in attention modules, known well or not.
 const LEAVES: [&str; 24] = [
@@ -115,6 +115,8 @@ impl Attention {
         let q = touch(touched, if self.fused { "qkv_proj" } else { "q_proj" });
         let o = touch(touched, "o_proj");
         draft.acted += q.weight + q.bias + o.weight;
+        let ids: Vec<u64> = heads.iter().map(|&head| head as u64).collect();
+        let elsewhere = |positions: &[usize]| context.others.prune(operation, &ids, positions);
         let rows = slices(0, &[0], &heads, self.rows);
         if q.weight > 0 {
             self.q.zero(&rows, draft);
@@ -122,7 +124,7 @@ impl Attention {
         if let Some(bias) = self.q.bias {
             if q.bias > 0 {
                 draft.edit(bias, Action::Zero { region: rows });
-            } else if q.weight > 0 && !pruned_elsewhere(context, operation, ids, &[bias]) {
+            } else if q.weight > 0 && !elsewhere(&[bias]) {
                 remarks.bias.push(context.key(bias).to_owned());
             }
         }
@@ -135,31 +137,12 @@ impl Attention {
             }
         }
         if q.weight > 0 {
-            if o.weight == 0 && !pruned_elsewhere(context, operation, ids, &self.o.positions()) {
+            if o.weight == 0 && !elsewhere(&self.o.positions()) {
                 remarks.half.push(parent);
             }
             remarks.coupled.extend(self.coupling_norm(context, parent));
         }
     }
-}
-
-/// Whether another operation of the file zeroes (at least) the same heads in some of these tensors.
-fn pruned_elsewhere(
-    context: &Context<'_>,
-    operation: &Operation,
-    ids: &Ids<'_>,
-    positions: &[usize],
-) -> bool {
-    positions.iter().any(|&position| {
-        context.reached_by(position, |other| match &other.kind {
-            Kind::Prune { granularity, ids: theirs } => {
-                other.index != operation.index
-                    && granularity.value == Granularity::AttentionHead
-                    && ids.iter().all(|id| theirs.value.iter().any(|their| their.value == id.value))
-            }
-            _ => false,
-        })
-    })
 }
 
 /// Reports heads that the model does not have; returns whether there were some.

@@ -87,11 +87,12 @@ fn coverage(
         return;
     }
     let existing = layers_of(context, stacks);
+    let described = describe(&existing);
     let mut unprunable = false;
     for id in unreached {
         let number = id.value;
         let message = if !existing.values().any(|layers| layers.contains(&number)) {
-            format!("layer {number} does not exist: {}", describe(&existing))
+            format!("layer {number} does not exist: {described}")
         } else if stacks.values().any(|layers| layers.contains(&number)) {
             unprunable = true;
             continue;

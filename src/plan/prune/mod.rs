@@ -31,6 +31,9 @@ pub(super) fn plan(
     }
 }
 
+/// A list of repeated ids shows so many, in words and in labels.
+const MOST_SHOWN: usize = 16;
+
 /// Collapses repeated ids, with one advice that shows each repetition.
 fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, draft: &mut Draft) -> Ids<'f> {
     let mut distinct: Ids<'f> = Vec::new();
@@ -48,11 +51,14 @@ fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, draft: &mut Draft) -> Ids<'
         numbers.dedup();
         let subject = match &numbers[..] {
             [one] => format!("id {one} is"),
-            many => format!("ids {} are", say::list(many, 0)),
+            many => {
+                let shown = many.len().min(MOST_SHOWN);
+                format!("ids {} are", say::list(&many[..shown], many.len() - shown))
+            }
         };
         let mut diagnostic = Diagnostic::new(Code::DuplicateId, format!("{subject} listed more than once"))
             .help("each id counts once");
-        for id in repeated {
+        for id in repeated.into_iter().take(MOST_SHOWN) {
             diagnostic = id.mark(diagnostic, "again");
         }
         draft.say(diagnostic);

@@ -1,209 +1,138 @@
-//! Running a pattern over a key without ever running away: both searches visit each pair of instruction and position
-//! once (Thompson, 1968; Cox, "Regular expression matching: the virtual machine approach", 2009).
+//! [`Matcher`]: one pattern, ready for many keys.
 
-use super::Part;
+use std::sync::OnceLock;
 
-/// The most pairs of instruction and position that a search for captures may have to remember (32 MB of bits).
-const MAX_VISITS: usize = 1 << 28;
+use memchr::memmem::Finder;
 
-/// A pattern as instructions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
-    code: Vec<Step>,
-    stars: usize,
+use super::capture::Program;
+use super::{Captures, Part, Pattern, places};
+
+/// A pattern taken apart: the text that every match begins with, the one that it ends with, and what is between. Most
+/// keys are told by the ends; most patterns have nothing but texts between their `*`, which are then found one after the
+/// other.
+#[derive(Debug)]
+pub struct Matcher {
+    head: String,
+    tail: String,
+    body: Body,
+    can_capture: bool,
+    program: OnceLock<Program>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    /// This character, then the next instruction.
-    Sign(char),
-    /// Any character.
-    Any,
-    /// A character of a class.
-    Class { negated: bool, ranges: Vec<(char, char)> },
-    /// Here the capture of a `*` begins (even) or ends (odd).
-    Save(usize),
-    /// Go on at either place, the first preferred.
-    Split(usize, usize),
-    /// Go on there.
-    Jump(usize),
-    /// The key must end here.
-    End,
+/// What a pattern has between its ends.
+#[derive(Debug)]
+enum Body {
+    /// Nothing: no wildcard.
+    Nothing,
+    /// `*` before, between and behind these texts, some of which may be empty.
+    Texts(Vec<Finder<'static>>),
+    /// Anything else, in which this text must occur.
+    Parts(Vec<Part>, Option<Box<Finder<'static>>>),
 }
 
-impl Program {
-    pub(super) fn compile(parts: &[Part]) -> Self {
-        let mut program = Self { code: Vec::new(), stars: 0 };
-        program.sequence(parts);
-        program.code.push(Step::End);
-        program
+impl Matcher {
+    /// Takes a pattern apart.
+    #[must_use]
+    pub fn new(pattern: &Pattern) -> Self {
+        let mut parts = pattern.parts();
+        let head = match parts.first_mut() {
+            Some(Part::Text(text)) => std::mem::take(text),
+            _ => String::new(),
+        };
+        if matches!(parts.first(), Some(Part::Text(_))) {
+            parts.remove(0);
+        }
+        let tail = match parts.pop() {
+            Some(Part::Text(text)) => text,
+            last => {
+                parts.extend(last);
+                String::new()
+            }
+        };
+        let can_capture = pattern.braced_star().is_none();
+        Self { head, tail, body: Body::new(parts), can_capture, program: OnceLock::new() }
     }
 
-    fn sequence(&mut self, parts: &[Part]) {
-        for part in parts {
-            match part {
-                Part::Literal(sign) => self.code.push(Step::Sign(*sign)),
-                Part::One => self.code.push(Step::Any),
-                Part::Class { negated, ranges } => {
-                    self.code.push(Step::Class { negated: *negated, ranges: ranges.clone() });
-                }
-                Part::Star => self.star(),
-                Part::Either(alternatives) => self.either(alternatives),
+    /// What every matching key begins with.
+    #[must_use]
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
+    /// Whether the whole key matches.
+    #[must_use]
+    pub fn matches(&self, key: &str) -> bool {
+        let Some(inner) = self.inner(key) else { return false };
+        match &self.body {
+            Body::Nothing => inner.is_empty(),
+            Body::Texts(texts) => find_all(texts, inner, |_| ()),
+            Body::Parts(parts, needle) => {
+                needle.as_ref().is_none_or(|needle| needle.find(inner.as_bytes()).is_some())
+                    && places::matches(parts, inner)
             }
         }
     }
 
-    /// Leave the star as early as possible: `save, split(out, any), any, back, save`.
-    fn star(&mut self) {
-        let slot = 2 * self.stars;
-        self.stars += 1;
-        self.code.push(Step::Save(slot));
-        let split = self.code.len();
-        self.code.push(Step::Split(split + 3, split + 1));
-        self.code.push(Step::Any);
-        self.code.push(Step::Jump(split));
-        self.code.push(Step::Save(slot + 1));
+    /// What each `*` matched: from the left, each takes the shortest text that lets the rest match, and of
+    /// alternatives the first that does. `None` when the key does not match, when a `*` stands in braces, or when
+    /// a pattern of many alternatives and a key are both so long (thousands of characters) that the search would not
+    /// be cheap.
+    #[must_use]
+    pub fn captures<'k>(&self, key: &'k str) -> Option<Captures<'k>> {
+        let inner = self.inner(key).filter(|_| self.can_capture)?;
+        let found = match &self.body {
+            Body::Nothing => inner.is_empty().then(Vec::new),
+            Body::Texts(texts) => {
+                let mut found = Vec::with_capacity(texts.len() + 1);
+                find_all(texts, inner, |text| found.push(text)).then_some(found)
+            }
+            Body::Parts(parts, _) => self.program.get_or_init(|| Program::compile(parts)).captures(inner),
+        };
+        found.map(Captures)
     }
 
-    fn either(&mut self, alternatives: &[Vec<Part>]) {
-        let mut exits = Vec::new();
-        for (at, alternative) in alternatives.iter().enumerate() {
-            let split = self.code.len();
-            let last = at + 1 == alternatives.len();
-            if !last {
-                self.code.push(Step::Split(split + 1, 0));
-            }
-            self.sequence(alternative);
-            if !last {
-                exits.push(self.code.len());
-                self.code.push(Step::Jump(0));
-                self.code[split] = Step::Split(split + 1, self.code.len());
-            }
-        }
-        let end = self.code.len();
-        for exit in exits {
-            self.code[exit] = Step::Jump(end);
-        }
+    /// A key without the ends that it has in common with every match.
+    fn inner<'k>(&self, key: &'k str) -> Option<&'k str> {
+        key.strip_prefix(self.head.as_str())?.strip_suffix(self.tail.as_str())
     }
+}
 
-    /// Whether the whole key matches: all threads side by side, one character at a time.
-    pub(super) fn matches(&self, key: &str) -> bool {
-        let (mut now, mut next) = (Threads::new(self.code.len()), Threads::new(self.code.len()));
-        self.spawn(&mut now, 0);
-        for sign in key.chars() {
-            next.clear();
-            for &pc in &now.list {
-                if self.code[pc].accepts(sign) {
-                    self.spawn(&mut next, pc + 1);
-                }
-            }
-            if next.list.is_empty() {
-                return false;
-            }
-            std::mem::swap(&mut now, &mut next);
+impl Body {
+    fn new(parts: Vec<Part>) -> Self {
+        if parts.is_empty() {
+            return Self::Nothing;
         }
-        now.list.iter().any(|&pc| self.code[pc] == Step::End)
-    }
-
-    /// Adds every instruction that waits for a character and is reached from `pc` without one.
-    fn spawn(&self, threads: &mut Threads, pc: usize) {
-        let mut open = vec![pc];
-        while let Some(pc) = open.pop() {
-            if std::mem::replace(&mut threads.seen[pc], true) {
-                continue;
-            }
-            match self.code[pc] {
-                Step::Jump(to) => open.push(to),
-                Step::Split(first, second) => open.extend([second, first]),
-                Step::Save(_) => open.push(pc + 1),
-                _ => threads.list.push(pc),
-            }
-            threads.touched.push(pc);
-        }
-    }
-
-    /// What each star takes; depth first, in order of preference, never twice through the same place.
-    pub(super) fn captures<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
-        let width = key.len() + 1;
-        let visits = self.code.len().checked_mul(width).filter(|visits| *visits <= MAX_VISITS)?;
-        let mut visited = vec![0_u64; visits.div_ceil(64)];
-        let mut slots = vec![0; 2 * self.stars];
-        let mut open = vec![Branch::Go(0, 0)];
-        while let Some(branch) = open.pop() {
-            let (mut pc, mut at) = match branch {
-                Branch::Go(pc, at) => (pc, at),
-                Branch::Restore(slot, value) => {
-                    slots[slot] = value;
-                    continue;
-                }
-            };
-            loop {
-                let (word, bit) = ((pc * width + at) / 64, (pc * width + at) % 64);
-                if visited[word] >> bit & 1 == 1 {
-                    break;
-                }
-                visited[word] |= 1 << bit;
-                match &self.code[pc] {
-                    Step::Jump(to) => pc = *to,
-                    Step::Split(first, second) => {
-                        open.push(Branch::Go(*second, at));
-                        pc = *first;
-                    }
-                    Step::Save(slot) => {
-                        open.push(Branch::Restore(*slot, slots[*slot]));
-                        slots[*slot] = at;
-                        pc += 1;
-                    }
-                    Step::End if at == key.len() => {
-                        return slots.chunks(2).map(|pair| key.get(pair[0]..pair[1])).collect();
-                    }
-                    step => match key[at..].chars().next() {
-                        Some(sign) if step.accepts(sign) => {
-                            at += sign.len_utf8();
-                            pc += 1;
-                        }
-                        _ => break,
-                    },
+        let finder = |text: &str| Finder::new(text).into_owned();
+        if parts.iter().all(|part| matches!(part, Part::Star | Part::Text(_))) {
+            let mut between = "";
+            let mut texts = Vec::new();
+            // The parts begin and end with a star.
+            for part in parts.iter().skip(1) {
+                match part {
+                    Part::Text(text) => between = text,
+                    _ => texts.push(finder(std::mem::take(&mut between))),
                 }
             }
+            return Self::Texts(texts);
         }
-        None
+        let texts = parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            _ => None,
+        });
+        let needle = texts.max_by_key(|text| text.len()).map(|text| Box::new(finder(text)));
+        Self::Parts(parts, needle)
     }
 }
 
-impl Step {
-    fn accepts(&self, sign: char) -> bool {
-        match self {
-            Step::Sign(wanted) => sign == *wanted,
-            Step::Any => true,
-            Step::Class { negated, ranges } => {
-                ranges.iter().any(|(low, high)| (*low..=*high).contains(&sign)) != *negated
-            }
-            _ => false,
-        }
+/// Finds texts one after the other, each as early as it can be, and tells what is before, between and behind them.
+fn find_all<'k>(texts: &[Finder<'_>], inner: &'k str, mut tell: impl FnMut(&'k str)) -> bool {
+    let mut rest = inner;
+    for text in texts {
+        let found = text.find(rest.as_bytes()).and_then(|at| rest.split_at_checked(at));
+        let Some((before, after)) = found else { return false };
+        tell(before);
+        rest = after.get(text.needle().len()..).unwrap_or_default();
     }
-}
-
-enum Branch {
-    Go(usize, usize),
-    Restore(usize, usize),
-}
-
-struct Threads {
-    list: Vec<usize>,
-    touched: Vec<usize>,
-    seen: Vec<bool>,
-}
-
-impl Threads {
-    fn new(size: usize) -> Self {
-        Self { list: Vec::new(), touched: Vec::new(), seen: vec![false; size] }
-    }
-
-    fn clear(&mut self) {
-        for pc in self.touched.drain(..) {
-            self.seen[pc] = false;
-        }
-        self.list.clear();
-    }
+    tell(rest);
+    true
 }

@@ -1,23 +1,26 @@
-//! [`Pattern`]: a glob over whole keys; [`Captures`] and [`Template`] for `replace`.
+//! A glob over whole keys: [`Pattern`]; its use on many keys: [`Matcher`]; [`Captures`] and [`Template`] for `replace`.
 //!
 //! The dialect is our own: `*` (any text, dots too), `?` (one character), `[0-3]`, `[!a]` or `[^a]`, `{a,b}`,
-//! `{0..15}` and `\` escapes, case-sensitive. [`parse`] reads it into [`Part`]s; [`glob`] writes them in a form that
-//! globset cannot read otherwise than meant; [`matcher`] runs them itself, with captures. A property test holds
-//! globset and the matcher together.
+//! `{0..15}` and `\` escapes, case-sensitive. [`parse`] reads it into [`Part`]s. A pattern keeps its text alone, because
+//! a file may have many: [`Matcher`] takes its parts and runs them, [`capture`] finds what each `*` stands for where that
+//! is not plain to see. A property test holds both and globset together.
 
+mod capture;
+#[cfg(test)]
 mod glob;
 mod matcher;
 mod parse;
-mod set;
+mod places;
 mod template;
 #[cfg(test)]
 mod tests;
 
-pub use set::PatternSet;
+pub use matcher::Matcher;
 pub use template::{Captures, Template};
 
+use std::ops::RangeInclusive;
+
 use crate::diagnostic::Span;
-use matcher::Program;
 
 /// A checked glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +29,6 @@ pub struct Pattern {
     wildcards: usize,
     /// The first `*` within braces, which has no place among captures.
     braced_star: Option<Span>,
-    groups: Vec<Group>,
-    program: Program,
-    glob: globset::Glob,
 }
 
 /// Why a pattern is refused, with the place inside the pattern (byte offsets in its text).
@@ -54,8 +54,8 @@ pub struct Group {
 /// One part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    /// This character.
-    Literal(char),
+    /// This text. Two of them never stand side by side.
+    Text(String),
     /// `*`: any text.
     Star,
     /// `?`: any one character.
@@ -64,6 +64,8 @@ enum Part {
     Class { negated: bool, ranges: Vec<(char, char)> },
     /// `{…}`: one of these, in the order they are written.
     Either(Vec<Vec<Part>>),
+    /// `a..b` within braces: one of these numbers, as keys count, without leading zeros.
+    Numbers(RangeInclusive<u64>),
 }
 
 impl Pattern {
@@ -73,19 +75,7 @@ impl Pattern {
     /// The first thing wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let parsed = parse::parse(text)?;
-        let glob = glob::compile(&parsed.parts).map_err(|error| PatternError {
-            span: 0..text.len(),
-            message: error.kind().to_string(),
-            help: None,
-        })?;
-        Ok(Self {
-            text: text.to_owned(),
-            wildcards: parsed.wildcards,
-            braced_star: parsed.braced_star,
-            groups: parsed.groups,
-            program: Program::compile(&parsed.parts),
-            glob,
-        })
+        Ok(Self { text: text.to_owned(), wildcards: parsed.wildcards, braced_star: parsed.braced_star })
     }
 
     /// As written.
@@ -108,8 +98,14 @@ impl Pattern {
 
     /// The braces that stand in no others, from left to right.
     #[must_use]
-    pub fn groups(&self) -> &[Group] {
-        &self.groups
+    pub fn groups(&self) -> Vec<Group> {
+        let groups = parse::parse(&self.text).map(|parsed| parsed.groups).unwrap_or_default();
+        let text = |span: Span| self.text.get(span).unwrap_or_default();
+        let group = |(span, alternatives): (Span, Vec<Span>)| {
+            let alternatives = alternatives.into_iter().flat_map(|alternative| expanded(text(alternative)));
+            Group { span, alternatives: alternatives.collect() }
+        };
+        groups.into_iter().map(group).collect()
     }
 
     /// The pattern with one alternative in place of a group.
@@ -119,27 +115,42 @@ impl Pattern {
         Self::parse(&format!("{before}{alternative}{after}")).ok()
     }
 
-    /// Whether the whole key matches.
+    /// Whether the whole key matches. For more than a few keys, take a [`Matcher`].
     #[must_use]
     pub fn matches(&self, key: &str) -> bool {
-        self.program.matches(key)
+        Matcher::new(self).matches(key)
     }
 
-    /// What each `*` matched: from the left, each takes the shortest text that lets the rest match, and of
-    /// alternatives the first that does. `None` when the key does not match, when a `*` stands in braces, or when
-    /// pattern and key are both so long (thousands of characters) that the search would not be cheap.
+    /// What each `*` matched, as [`Matcher::captures`] has it.
     #[must_use]
     pub fn captures<'k>(&self, key: &'k str) -> Option<Captures<'k>> {
-        if self.braced_star.is_some() {
-            return None;
-        }
-        self.program.captures(key).map(Captures)
+        Matcher::new(self).captures(key)
     }
 
-    /// The glob in globset's dialect, for matching many patterns at once. On keys that are plain ASCII it matches what
-    /// [`matches`](Self::matches) matches; globset counts bytes where `?` counts characters. [`PatternSet`] knows.
-    #[must_use]
-    pub fn to_glob(&self) -> globset::Glob {
-        self.glob.clone()
+    /// Its parts: those of a pattern that was parsed once.
+    fn parts(&self) -> Vec<Part> {
+        parse::parse(&self.text).map(|parsed| parsed.parts).unwrap_or_default()
+    }
+}
+
+/// The numbers of a range, or an alternative as it is.
+fn expanded(alternative: &str) -> Vec<String> {
+    let numbers = alternative.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    match numbers {
+        Some((from, to)) => (from..=to).map(|number: u64| number.to_string()).collect(),
+        None => vec![alternative.to_owned()],
+    }
+}
+
+impl Part {
+    /// Whether a part that stands for one character accepts this one.
+    fn accepts(&self, sign: char) -> bool {
+        match self {
+            Self::One => true,
+            Self::Class { negated, ranges } => {
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&sign)) != *negated
+            }
+            _ => false,
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! Reading a pattern, character by character; the first mistake ends it, with its place.
 
-use std::ops::RangeInclusive;
-
-use super::{Group, Part, PatternError};
+use super::{Part, PatternError};
 use crate::diagnostic::Span;
 
 /// The longest pattern, in bytes. Keys have a hundred or two.
@@ -17,7 +15,8 @@ pub(super) struct Parsed {
     pub(super) parts: Vec<Part>,
     pub(super) wildcards: usize,
     pub(super) braced_star: Option<Span>,
-    pub(super) groups: Vec<Group>,
+    /// The braces that stand in no others, and the alternatives in each.
+    pub(super) groups: Vec<(Span, Vec<Span>)>,
 }
 
 pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
@@ -51,7 +50,7 @@ struct Reader<'t> {
     wildcards: usize,
     values: u64,
     braced_star: Option<Span>,
-    groups: Vec<Group>,
+    groups: Vec<(Span, Vec<Span>)>,
 }
 
 impl Reader<'_> {
@@ -83,7 +82,13 @@ impl Reader<'_> {
                     self.bump();
                     parts.push(Part::One);
                 }
-                _ => parts.push(Part::Literal(self.literal()?)),
+                _ => {
+                    let sign = self.literal()?;
+                    match parts.last_mut() {
+                        Some(Part::Text(text)) => text.push(sign),
+                        _ => parts.push(Part::Text(sign.to_string())),
+                    }
+                }
             }
         }
         Ok(parts)
@@ -184,15 +189,11 @@ impl Reader<'_> {
                     ));
                 }
                 Some(end) => {
-                    if let Some(numbers) = self.range(&span)? {
-                        let text = |number: u64| number.to_string();
-                        let parts = |number| text(number).chars().map(Part::Literal).collect();
-                        alternatives.extend(numbers.clone().map(parts));
-                        texts.extend(numbers.map(text));
-                    } else {
-                        alternatives.push(parts);
-                        texts.push(self.text.get(span).unwrap_or_default().to_owned());
-                    }
+                    alternatives.push(match self.range(&span)? {
+                        Some(numbers) => vec![numbers],
+                        None => parts,
+                    });
+                    texts.push(span);
                     if end == '}' {
                         break;
                     }
@@ -201,13 +202,13 @@ impl Reader<'_> {
         }
         self.depth -= 1;
         if self.depth == 0 {
-            self.groups.push(Group { span: open..self.at, alternatives: texts });
+            self.groups.push((open..self.at, texts));
         }
         Ok(Part::Either(alternatives))
     }
 
     /// An alternative written as `a..b`.
-    fn range(&mut self, span: &Span) -> Result<Option<RangeInclusive<u64>>, PatternError> {
+    fn range(&mut self, span: &Span) -> Result<Option<Part>, PatternError> {
         let text = self.text.get(span.clone()).unwrap_or_default();
         let Some((low, high)) = text.split_once("..") else { return Ok(None) };
         let digits = |side: &str| !side.is_empty() && side.bytes().all(|byte| byte.is_ascii_digit());
@@ -241,7 +242,7 @@ impl Reader<'_> {
                 "use `*` where every number is meant".to_owned(),
             );
         }
-        Ok(Some(from..=to))
+        Ok(Some(Part::Numbers(from..=to)))
     }
 
     fn rest(&self) -> &str {

@@ -1,11 +1,12 @@
 //! What holds of every plan, whatever the operations.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use mlxcel::plan::{Action, Plan, Region};
 use proptest::prelude::*;
 
-use super::{outcome, planned};
+use super::{outcome, planned, refused};
 
 fn pattern() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
@@ -66,6 +67,31 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
     let shared: BTreeSet<_> = plan.programs().iter().filter_map(|p| p.shared_with.clone()).collect();
     prop_assert!(shared.is_empty() || plan.untied().is_empty(), "a tie is kept or broken");
     Ok(())
+}
+
+#[test]
+fn thousands_of_operations_take_as_long_as_they_are_many() {
+    let start = Instant::now();
+    let scale = |n| format!("op: scale, pattern: '*', factor: {n}");
+    let layer =
+        |n| format!("op: prune, granularity: layer, layer_ids: [1], pattern: 'model.layers.{{1,{n}}}.*'");
+    let operations: Vec<String> = (2..5000).flat_map(|n| [scale(n), layer(n)]).collect();
+    let plan = planned("bf16", &operations.join("\n"));
+    assert_eq!(plan.steps().len(), 9996);
+    let edited = plan.steps()[0].edits.len();
+    assert!(edited > 20 && plan.steps().iter().step_by(2).all(|step| step.edits.len() == edited));
+    assert!(plan.diagnostics().len() <= 200, "what is said is bounded");
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+#[test]
+fn after_many_mistakes_the_rest_is_counted() {
+    let operations: Vec<String> =
+        (0..3000).map(|n| format!("op: scale, pattern: 'nothing.{n}.*', factor: 2")).collect();
+    let mistakes = refused("bf16", &operations.join("\n"));
+    assert_eq!(mistakes.len(), 200);
+    let last = mistakes[199].help.as_deref().unwrap_or_default();
+    assert!(last.ends_with("more diagnostics are not shown"), "{last}");
 }
 
 proptest! {
