@@ -26,6 +26,8 @@ pub enum Command {
     Surgery(SurgeryCommand),
     /// Generate text, with the weights as they are or after surgery
     Generate(Box<GenerateArgs>),
+    /// Serve a model over HTTP as OpenAI's API does, with the weights as they are or after surgery
+    Serve(Box<ServeArgs>),
     /// Score a given text: log-probability of each token, and perplexity
     Score(ScoreArgs),
     /// Print a completion script for a shell
@@ -252,9 +254,9 @@ impl TypedValueParser for Codes {
     }
 }
 
-/// What every command that loads a model takes.
-#[derive(Debug, Args)]
-pub struct ModelArgs {
+/// Which weights.
+#[derive(Debug, Clone, Args)]
+pub struct WeightsArgs {
     /// The model directory
     #[arg(long, short = 'm', value_name = "DIR")]
     pub model: PathBuf,
@@ -265,6 +267,14 @@ pub struct ModelArgs {
     /// Data type of the weights in memory
     #[arg(long, value_enum, default_value_t = DtypeChoice::Auto)]
     pub dtype: DtypeChoice,
+}
+
+/// What every command that loads a model and then prints a result takes.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
+    pub weights: WeightsArgs,
     /// Print nothing but the result
     #[arg(long, short)]
     pub quiet: bool,
@@ -282,7 +292,9 @@ impl ModelArgs {
     pub fn json(&self) -> bool {
         self.json || self.format == PlanFormat::Json
     }
+}
 
+impl WeightsArgs {
     /// Whether the surgery file is named by `MLXCEL_SURGERY` and not on the command line.
     #[must_use]
     pub fn surgery_by_environment(&self) -> bool {
@@ -410,4 +422,78 @@ pub struct ScoreArgs {
     /// Write the logits there: `logits`, f32 [tokens, vocabulary]
     #[arg(long, value_name = "OUT.safetensors")]
     pub logits: Option<PathBuf>,
+}
+
+/// `mlxcel serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
+    pub weights: WeightsArgs,
+    /// The address to listen at
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub host: String,
+    /// The port to listen at (0: any that is free; it is printed)
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    pub port: u16,
+    /// Listen at a Unix socket instead
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port"])]
+    pub unix_socket: Option<PathBuf>,
+    /// Another name for the model, beside that of its directory
+    #[arg(long, value_name = "NAME")]
+    pub alias: Option<String>,
+    /// Serve the model without surgery too, as `<id>@base`: both share the tensors that stay as they are
+    #[arg(long)]
+    pub keep_base: bool,
+    /// Use this chat template (Jinja) instead of the model's
+    #[arg(long, value_name = "FILE")]
+    pub chat_template: Option<PathBuf>,
+    /// Take only requests with this key (better from the environment or a file: arguments are seen by everybody)
+    #[arg(long, value_name = "KEY", env = "MLXCEL_API_KEY", hide_env_values = true)]
+    pub api_key: Option<String>,
+    /// Take only requests with one of the keys in this file, one a line
+    #[arg(long, value_name = "FILE")]
+    pub api_key_file: Option<PathBuf>,
+    /// Let pages of this origin ask (repeatable; `*`: of any)
+    #[arg(long, value_name = "ORIGIN")]
+    pub cors_origin: Vec<String>,
+    /// Answers in the making at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub max_batch: u16,
+    /// Answers that may wait; more are refused with status 429
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub max_queue: u16,
+    /// Positions to use at most, prompt and answer together [default: the model's context]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ctx_size: Option<u32>,
+    /// Tokens of an answer where a request does not say [default: `generation_config.json`, else 512]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub max_tokens: Option<usize>,
+    /// Seconds that a request may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
+    pub request_timeout: u32,
+    /// Seconds that answers may go on after Ctrl-C
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub shutdown_timeout: u32,
+    /// Megabytes of earlier prompts that are kept, so that they need not be read again (0: none)
+    #[arg(long, value_name = "MB", default_value_t = 512)]
+    pub prompt_cache: u32,
+    /// Megabytes of a request's body
+    #[arg(long, value_name = "MB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub max_body: u16,
+    /// How to write the log on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Log nothing but warnings
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `--log-format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line of text each
+    Text,
+    /// A JSON object each
+    Json,
 }

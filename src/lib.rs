@@ -34,6 +34,8 @@ pub mod model;
 pub mod load;
 #[cfg(feature = "mlx")]
 pub mod generate;
+#[cfg(feature = "mlx")]
+pub mod serve;
 
 pub mod cli;
 pub mod command;

@@ -14,7 +14,7 @@ use crate::execute::Report;
 use crate::mlx;
 use crate::model::{self, Model};
 use crate::plan::Plan;
-use crate::weights::{Holdings, Policy, Precision, Progress, WeightMap, broken, total_memory};
+use crate::weights::{Holdings, Kept, Policy, Precision, Progress, WeightMap, broken, total_memory};
 
 /// How to load.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,8 +57,35 @@ pub fn load(
     options: Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Loaded, Vec<Diagnostic>> {
-    match carry_out(&plan, options, progress) {
+    match carry_out(&plan, options, progress, None) {
         Ok((model, report, policy, timings)) => Ok(Loaded { model, plan, report, policy, timings }),
+        Err(diagnostic) => Err(vec![diagnostic]),
+    }
+}
+
+/// Loads a model with a plan applied, and the same without: both share every tensor that the plan leaves alone.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_beside(
+    plan: Plan,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Loaded, Box<dyn Model>), Vec<Diagnostic>> {
+    let mut kept = Kept::beside(&plan);
+    let mut both = || {
+        let (model, report, policy, timings) = carry_out(&plan, options, progress, Some(&mut kept))?;
+        let checkpoint = plan.base();
+        let weights = WeightMap::open(checkpoint)?.text_model(&checkpoint.config)?;
+        let weights = weights.settling_beside(policy.clone(), progress, &mut kept);
+        let base = model::build(&checkpoint.config, weights)?;
+        unchanged(checkpoint)?;
+        Ok((model, report, policy, timings, base))
+    };
+    match both() {
+        Ok((model, report, policy, timings, base)) => {
+            Ok((Loaded { model, plan, report, policy, timings }, base))
+        }
         Err(diagnostic) => Err(vec![diagnostic]),
     }
 }
@@ -67,6 +94,7 @@ fn carry_out(
     plan: &Plan,
     options: Options,
     progress: &mut dyn FnMut(Progress),
+    kept: Option<&mut Kept>,
 ) -> Result<(Box<dyn Model>, Report, Policy, Timings), Diagnostic> {
     let start = Instant::now();
     let checkpoint = plan.base();
@@ -86,7 +114,11 @@ fn carry_out(
     let holdings = Holdings::of(checkpoint);
     let finite = || weights.is_finite_in_f16().map_err(|error| broken(&error));
     let policy = Policy::decide(options.precision, mlx::device(), &holdings, total_memory(), finite)?;
-    let model = model::build(config, weights.settling(policy.clone(), progress))?;
+    let weights = match kept {
+        Some(kept) => weights.settling_beside(policy.clone(), progress, kept),
+        None => weights.settling(policy.clone(), progress),
+    };
+    let model = model::build(config, weights)?;
     unchanged(checkpoint)?;
     Ok((model, report, policy, Timings { surgery, total: start.elapsed() }))
 }

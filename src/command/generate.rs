@@ -20,7 +20,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
 
 fn work(args: &GenerateArgs) -> Result<ExitCode, Ended> {
     interrupt::listen()?;
-    let session = Session::open(&args.model)?;
+    let session = Session::open(&args.model.weights, args.model.quiet)?;
     let request = request(args, &session)?;
     let model = session.load()?;
     let limits = Limits { vocabulary: Some(model.loaded.model.vocabulary()), ..Limits::default() };
@@ -31,11 +31,11 @@ fn work(args: &GenerateArgs) -> Result<ExitCode, Ended> {
 /// What is to be generated; refuses what the model cannot take.
 fn request(args: &GenerateArgs, session: &Session<'_>) -> Result<Request, Ended> {
     let config = &session.plan.base().config.json;
-    let defaults = Defaults::read(&args.model.model)?;
+    let defaults = Defaults::read(&args.model.weights.model)?;
     let (prompt, text) = match (&args.tokens, &args.prompt) {
         (Some(tokens), _) => (tokens.clone(), None),
         (None, prompt) => {
-            let tokenizer = Arc::new(Tokenizer::open(&args.model.model)?);
+            let tokenizer = Arc::new(Tokenizer::open(&args.model.weights.model)?);
             let (prompt, start) = prompt_tokens(args, &tokenizer, prompt.as_deref().unwrap_or_default())?;
             (prompt, Some((tokenizer, start)))
         }
@@ -66,7 +66,7 @@ fn prompt_tokens(
     let template = if args.raw {
         None
     } else {
-        ChatTemplate::find(&args.model.model, tokenizer, args.chat_template.as_deref())?
+        ChatTemplate::find(&args.model.weights.model, tokenizer, args.chat_template.as_deref())?
     };
     let Some(template) = template else {
         if args.system.is_some() {

@@ -90,6 +90,11 @@ mod signals {
     pub(super) fn ignore_file_size() {}
 }
 
+/// Ends the program at once, without destructors.
+pub(super) fn end(code: u8) -> ! {
+    _exit(code.into())
+}
+
 /// From now on the first Ctrl-C only makes [`requested`] true.
 pub(super) fn hold() {
     HELD.store(true, Ordering::SeqCst);

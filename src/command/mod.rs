@@ -18,6 +18,8 @@ mod report;
 #[cfg(feature = "mlx")]
 mod score;
 #[cfg(feature = "mlx")]
+mod serve;
+#[cfg(feature = "mlx")]
 mod session;
 
 use std::process::ExitCode;
@@ -52,10 +54,14 @@ pub fn run(command: Command) -> ExitCode {
         Command::Generate(args) => generate::run(&args),
         #[cfg(feature = "mlx")]
         Command::Score(args) => score::run(&args),
+        #[cfg(feature = "mlx")]
+        Command::Serve(args) => serve::run(&args),
         #[cfg(not(feature = "mlx"))]
         Command::Generate(_) => Err(needs_mlx("generate")),
         #[cfg(not(feature = "mlx"))]
         Command::Score(_) => Err(needs_mlx("score")),
+        #[cfg(not(feature = "mlx"))]
+        Command::Serve(_) => Err(needs_mlx("serve")),
     };
     outcome.unwrap_or_else(|report| {
         output::stderr(&format!("{report:?}\n"));

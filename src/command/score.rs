@@ -26,7 +26,7 @@ fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
         let help = Some("remove it, or name another file".to_owned());
         return Err(Error::File { path: path.to_owned(), reason, help }.into());
     }
-    let session = Session::open(&args.model)?;
+    let session = Session::open(&args.model.weights, args.model.quiet)?;
     let tokens = tokens(args)?;
     Limits::of_config(&session.plan.base().config.json).check(&tokens)?;
     let model = session.load()?;
@@ -73,7 +73,7 @@ fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Ended> {
         return Ok(tokens.clone());
     }
     let Some(path) = &args.text else { return Err(miette!("there is no text to score").into()) };
-    let tokenizer = Tokenizer::open(&args.model.model)?;
+    let tokenizer = Tokenizer::open(&args.model.weights.model)?;
     let text = if session::is_standard_input(path) { session::standard_input()? } else { read_text(path)? };
     if text.is_empty() {
         return Err(miette!("the text to score is empty").into());

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::output;
 use crate::checkpoint::{Checkpoint, ReadError, ReadErrorKind};
-use crate::cli::{DtypeChoice, ModelArgs};
+use crate::cli::{DtypeChoice, WeightsArgs};
 use crate::diagnostic::{Code, Diagnostic, Source, render};
 use crate::load::{Loaded, Options, load};
 use crate::plan::{self, Plan, Refusal};
@@ -54,20 +54,21 @@ pub(super) fn outcome(ended: Result<ExitCode, Ended>) -> super::Outcome {
 
 /// A surgery file and its plan: all that is known before a weight is read.
 pub(super) struct Session<'a> {
-    args: &'a ModelArgs,
+    args: &'a WeightsArgs,
+    quiet: bool,
     source: Option<Source>,
     pub(super) plan: Plan,
 }
 
 impl<'a> Session<'a> {
     /// Settles what will be done to the weights. Nothing but headers is read.
-    pub(super) fn open(args: &'a ModelArgs) -> Result<Self, Ended> {
+    pub(super) fn open(args: &'a WeightsArgs, quiet: bool) -> Result<Self, Ended> {
         let Some(path) = args.surgery_file() else {
             let base = Checkpoint::open(&args.model).map_err(|errors| {
                 say(&errors.iter().map(diagnostic).collect::<Vec<_>>(), None);
                 Ended::Said(ExitCode::FAILURE)
             })?;
-            return Ok(Self { args, source: None, plan: Plan::identity(base) }.opened());
+            return Ok(Self { args, quiet, source: None, plan: Plan::identity(base) }.opened());
         };
         let file = SurgeryFile::read(path);
         let planned = match Checkpoint::open(&args.model) {
@@ -75,7 +76,7 @@ impl<'a> Session<'a> {
             Err(errors) => Err(plan::refuse(&file, &errors)),
         };
         match planned {
-            Ok(plan) => Ok(Self { args, source: Some(file.source), plan }.opened()),
+            Ok(plan) => Ok(Self { args, quiet, source: Some(file.source), plan }.opened()),
             Err(Refusal { diagnostics }) => {
                 if args.surgery_by_environment() {
                     let shown = path.display();
@@ -87,8 +88,13 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The plan, and the text it came from.
+    pub(super) fn into_parts(self) -> (Plan, Option<Source>) {
+        (self.plan, self.source)
+    }
+
     fn opened(self) -> Self {
-        if !self.args.quiet {
+        if !self.quiet {
             say(self.plan.diagnostics(), self.source.as_ref());
         }
         self
@@ -96,8 +102,8 @@ impl<'a> Session<'a> {
 
     /// Reads the weights, operates on them and builds the model.
     pub(super) fn load(self) -> Result<Model, Ended> {
-        let Self { args, source, plan } = self;
-        let bar = Bar::new(args.quiet);
+        let Self { args, quiet, source, plan } = self;
+        let bar = Bar::new(quiet);
         let options = Options { precision: precision(args.dtype) };
         let loaded = load(plan, options, &mut |progress| bar.show(progress));
         bar.end();
@@ -106,7 +112,7 @@ impl<'a> Session<'a> {
             Ended::Said(ExitCode::FAILURE)
         })?;
         let model = Model { loaded, surgery: args.surgery_file().map(|file| file.display().to_string()) };
-        if !args.quiet {
+        if !quiet {
             model.report(source.as_ref());
         }
         Ok(model)
@@ -196,7 +202,7 @@ pub(super) fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }
 
-fn say(diagnostics: &[Diagnostic], source: Option<&Source>) {
+pub(super) fn say(diagnostics: &[Diagnostic], source: Option<&Source>) {
     if !diagnostics.is_empty() {
         output::stderr(&render(diagnostics, source, output::stderr_look()));
     }
@@ -214,7 +220,7 @@ fn diagnostic(error: &ReadError) -> Diagnostic {
     }
 }
 
-fn precision(choice: DtypeChoice) -> Precision {
+pub(super) fn precision(choice: DtypeChoice) -> Precision {
     match choice {
         DtypeChoice::Auto => Precision::Auto,
         DtypeChoice::Native => Precision::Native,

@@ -25,7 +25,7 @@ pub use error::{Error, LONGEST_TEXT, read_text};
 pub use generation::Generation;
 pub use limits::Limits;
 pub use sampler::{Sampler, Sampling};
-pub use score::{Score, score};
+pub use score::{Score, log_sum, score};
 pub use sequence::{FinishReason, Piece, Request, Sequence};
 pub use stop::StopStrings;
 pub use template::{ChatTemplate, Extra, Message, message};

@@ -49,9 +49,15 @@ pub fn score(
 
 /// Logarithm of the softmax of `row` at `token`, in f64; NaN where the row has a NaN.
 fn logprob(row: &[f32], token: u32) -> f64 {
+    row.get(token as usize).map_or(f64::NAN, |logit| f64::from(*logit) - log_sum(row))
+}
+
+/// What is to be subtracted from each logit of `row` to make it a log-probability, in f64; NaN where one is NaN.
+#[must_use]
+pub fn log_sum(row: &[f32]) -> f64 {
     let max = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = row.iter().map(|logit| libm::exp(f64::from(*logit) - max)).sum();
-    row.get(token as usize).map_or(f64::NAN, |logit| f64::from(*logit) - max - libm::log(sum))
+    max + libm::log(sum)
 }
 
 #[cfg(test)]

@@ -128,6 +128,12 @@ impl Sequence {
         Ok(Piece { token, text, finish: self.finish })
     }
 
+    /// Ends the answer as if with a token of the end, and gives the text that was held back.
+    pub fn complete(&mut self) -> String {
+        self.finish = Some(FinishReason::Stop);
+        self.held()
+    }
+
     /// Text that was held back because it might have become a stop string: for an answer that is broken off.
     pub fn held(&mut self) -> String {
         self.stop.finish()

@@ -1,8 +1,9 @@
 //! [`Tokenizer`]: text to token ids, and [`TextStream`]: token ids to text, never half a character.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use serde_json::{Map, Value};
 
@@ -86,6 +87,12 @@ impl Tokenizer {
         self.inner.id_to_token(id).map_or_else(Vec::new, |token| self.spelling.bytes(token))
     }
 
+    /// Whether a token stands for something other than text, such as the end of a turn.
+    #[must_use]
+    pub fn is_special(&self, id: u32) -> bool {
+        self.special.contains(&id)
+    }
+
     /// The id of a token spelled out, such as `<|im_end|>`.
     #[must_use]
     pub fn id(&self, token: &str) -> Option<u32> {
@@ -109,10 +116,20 @@ impl Tokenizer {
 /// Runs what reads and follows a stranger's `tokenizer.json`. The library trusts such a file, and panics over some of
 /// those that contradict themselves; that is an answer like any other, and not the end of the process.
 fn guarded<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> tokenizers::Result<T> {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
+    thread_local!(static QUIET: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    // Set once and for all, since several threads may be at work; each keeps silent about its own.
+    HOOK.call_once(|| {
+        let said = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                said(panic);
+            }
+        }));
+    });
+    QUIET.set(true);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    std::panic::set_hook(hook);
+    QUIET.set(false);
     result.unwrap_or_else(|_| Err("its parts contradict each other".into()))
 }
 

@@ -8,6 +8,7 @@
 //! A tensor that the plan leaves alone is not read before the model takes it; one that it touches is computed by the
 //! executor and handed over. A map is built whole or not at all. Nothing here knows of families.
 
+mod kept;
 mod matrix;
 mod memory;
 mod operate;
@@ -16,6 +17,7 @@ mod precision;
 mod take;
 mod text;
 
+pub use kept::Kept;
 pub use matrix::Matrix;
 pub use memory::{peak_memory, total_memory};
 pub use precision::{Holdings, Policy, Precision};
@@ -49,6 +51,8 @@ pub struct WeightMap<'p> {
     progress: Progress,
     /// Who hears of taken tensors, which are then computed at once; a trial only looks at shapes.
     listener: Option<&'p mut dyn FnMut(Progress)>,
+    /// What other models of this checkpoint have taken.
+    kept: Option<&'p mut Kept>,
 }
 
 impl WeightMap<'_> {
@@ -96,6 +100,7 @@ impl WeightMap<'_> {
             policy: Policy::native(),
             progress,
             listener: None,
+            kept: None,
         })
     }
 

@@ -123,6 +123,19 @@ impl Policy {
         &self.line
     }
 
+    /// What was decided, in a word: `f32`, `f32-packed`, `f16`, `bf16`, `f16-from-bf16` or `native`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match (self.cast, self.unpack) {
+            (Cast::To(Dtype::Float32), true) => "f32",
+            (Cast::To(Dtype::Float32), false) => "f32-packed",
+            (Cast::To(Dtype::Float16), _) => "f16",
+            (Cast::To(_), _) => "bf16",
+            (Cast::HalveBf16, _) => "f16-from-bf16",
+            (Cast::Keep, _) => "native",
+        }
+    }
+
     /// Whether affine sets are dequantized.
     pub(super) fn unpacks(&self) -> bool {
         self.unpack

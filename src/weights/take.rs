@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Matrix, Policy, Progress, WeightMap, broken};
+use super::{Kept, Matrix, Policy, Progress, WeightMap, broken};
 use crate::checkpoint::Key;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::mlx::{self, Array, Dtype, Packing};
@@ -21,6 +21,7 @@ impl WeightMap<'_> {
             policy: Policy::native(),
             progress: self.progress,
             listener: None,
+            kept: None,
         }
     }
 
@@ -29,7 +30,18 @@ impl WeightMap<'_> {
     #[must_use]
     pub fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
         let Self { tensors, ties, stored_as, shared, progress, .. } = self;
-        WeightMap { tensors, ties, stored_as, shared, policy, progress, listener: Some(listener) }
+        WeightMap { tensors, ties, stored_as, shared, policy, progress, listener: Some(listener), kept: None }
+    }
+
+    /// The same, sharing what no edit has touched with other models of this checkpoint.
+    #[must_use]
+    pub fn settling_beside<'p>(
+        self,
+        policy: Policy,
+        listener: &'p mut dyn FnMut(Progress),
+        kept: &'p mut Kept,
+    ) -> WeightMap<'p> {
+        WeightMap { kept: Some(kept), ..self.settling(policy, listener) }
     }
 
     /// Whether a tensor is there and not taken yet.
@@ -51,7 +63,16 @@ impl WeightMap<'_> {
             return Err(not_float(self.stored_name(key), &array));
         }
         let array = self.policy.cast(&array).map_err(|error| broken(&error))?;
+        // Where another model has it already, this one was never read.
+        if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.vector(key)) {
+            self.settle(&[&kept], bytes)?;
+            return Ok(kept);
+        }
         self.settle(&[&array], bytes)?;
+        let stored = self.stored_name(key).to_owned();
+        if let Some(kept) = &mut self.kept {
+            kept.keep_vector(key, &stored, &array);
+        }
         Ok(array)
     }
 
@@ -69,7 +90,8 @@ impl WeightMap<'_> {
         }
         let (stored, bytes) = self.stored_matrix(module, out, input)?;
         let matrix = stored.under(&self.policy).map_err(|error| broken(&error))?;
-        self.settle(&matrix.arrays(), bytes)?;
+        drop(stored);
+        let matrix = self.settled(&[module.to_owned()], matrix, bytes)?;
         if source.is_some() || self.is_tied_to(module) {
             self.shared.insert(name.to_owned(), matrix.clone());
         }
@@ -92,8 +114,10 @@ impl WeightMap<'_> {
             stored.iter().map(|matrix| matrix.under(&self.policy)).collect::<mlx::Result<Vec<_>>>();
         let matrices = converted.map_err(|error| broken(&error))?;
         drop(stored);
-        self.settle(&matrices.iter().flat_map(Matrix::arrays).collect::<Vec<_>>(), bytes.iter().sum())?;
-        Ok(matrices)
+        let names: Vec<String> = modules.iter().map(|(module, _)| module.clone()).collect();
+        let mut bytes = bytes.iter().sum();
+        let each = names.chunks(names.len().div_ceil(matrices.len().max(1)).max(1)).zip(matrices);
+        each.map(|(names, matrix)| self.settled(names, matrix, std::mem::take(&mut bytes))).collect()
     }
 
     /// Takes the weights `[out, in]` of a layer's experts: of the module `stacked`, which has them all, where that is
@@ -124,8 +148,8 @@ impl WeightMap<'_> {
         };
         let matrix = stored.under(&self.policy).map_err(|error| broken(&error))?;
         drop(stored);
-        self.settle(&matrix.arrays(), bytes)?;
-        Ok(matrix)
+        let names = [each, &[stacked.to_owned()]].concat();
+        self.settled(&names, matrix, bytes)
     }
 
     /// Ends the taking: nothing may be left but what `ignorable` accepts.
@@ -154,6 +178,22 @@ impl WeightMap<'_> {
             listener(self.progress);
         }
         Ok(())
+    }
+
+    /// Computes a matrix that is made of these modules, unless another model has it already: then this one was never
+    /// read.
+    fn settled(&mut self, modules: &[String], matrix: Matrix, bytes: u64) -> Result<Matrix, Diagnostic> {
+        if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.matrix(modules)) {
+            self.settle(&kept.arrays(), bytes)?;
+            return Ok(kept);
+        }
+        self.settle(&matrix.arrays(), bytes)?;
+        let members = modules.iter().flat_map(|module| members(module));
+        let stored: Vec<Key> = members.map(|key| Key::from(self.stored_name(key.as_str()))).collect();
+        if let Some(kept) = &mut self.kept {
+            kept.keep_matrix(modules, &stored, &matrix);
+        }
+        Ok(matrix)
     }
 
     fn stored_matrix(&mut self, module: &str, out: usize, input: usize) -> Result<(Matrix, u64), Diagnostic> {
@@ -216,6 +256,7 @@ impl WeightMap<'_> {
     }
 }
 
+/// The tensors that a module may have.
 fn members(module: &str) -> [Key; 3] {
     ["weight", "scales", "biases"].map(|member| Key::from(format!("{module}.{member}").as_str()))
 }

@@ -27,6 +27,8 @@ mod relatives;
 mod sarif;
 mod schema;
 #[cfg(feature = "mlx")]
+mod serve;
+#[cfg(feature = "mlx")]
 mod score;
 mod sparse;
 mod stage;

@@ -7,7 +7,7 @@ cargo xtask TASK
 
   demo          One small model before and after surgery: build mlxcel, plan, generate twice. Start here.
   test          Run all tests on the fixtures.
-  test --real   Run the end-to-end tests on SmolLM2 instead.
+  test --real   Run the end-to-end tests on SmolLM2 instead, and the OpenAI SDK against the server.
   bench         Measure the planner and the executor against plain copies of the same bytes.
   setup         Make MLX available to Cargo; `demo` and `test` begin with it. On Linux: fetch libmlx, compile mlx-c,
                 write .mlx/cargo.toml. Quick when nothing is to do. On macOS mlx-rs builds MLX itself.

@@ -9,6 +9,7 @@ mod cargo;
 mod demo;
 mod hash;
 mod process;
+mod sdk;
 mod setup;
 mod smollm2;
 mod store;

@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::{
     cargo::cargo,
     process::{answers, run},
+    sdk::test_with_the_sdk,
     setup::setup,
     smollm2::smollm2,
 };
@@ -30,7 +31,8 @@ pub(crate) fn on_a_real_model() -> Result<()> {
     } else {
         command.arg("test")
     };
-    run(command.args(["--release", "--package", "mlxcel", "--test", "real"]))
+    run(command.args(["--release", "--package", "mlxcel", "--test", "real"]))?;
+    test_with_the_sdk()
 }
 
 fn nextest() -> bool {

@@ -1,0 +1,202 @@
+//! `mlxcel serve`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use miette::{IntoDiagnostic, WrapErr, miette};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
+
+use super::session::{self, Ended, Session};
+use super::{Outcome, interrupt, output};
+use crate::cli::{LogFormat, ServeArgs};
+use crate::diagnostic::Diagnostic;
+use crate::generate::read_text;
+use crate::load::{self, Loaded};
+use crate::plan::Plan;
+use crate::serve::{self, Address, Identity, Keys, Ready, Service, Settings, Surgery, Texts};
+use crate::weights::Progress;
+
+pub(super) fn run(args: &ServeArgs) -> Outcome {
+    session::outcome(work(args))
+}
+
+/// Plans, reads what stands beside the weights, binds the port, and only then loads.
+fn work(args: &ServeArgs) -> Result<ExitCode, Ended> {
+    let (plan, source) = Session::open(&args.weights, args.quiet)?.into_parts();
+    let settings = settings(args)?;
+    let config = &plan.base().config.json;
+    let context = args.ctx_size.map(|size| size as usize);
+    let texts = Texts::open(&args.weights.model, config, args.chat_template.as_deref(), context)?;
+    log(args);
+    let surgery = Surgery::of(&plan);
+    let address = match &args.unix_socket {
+        Some(path) => Address::Unix(path.clone()),
+        None => Address::Tcp(args.host.clone(), args.port),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .worker_threads(2)
+        .max_blocking_threads(8)
+        // Deeply nested schemas are followed by recursion.
+        .thread_stack_size(16 << 20)
+        .build()
+        .into_diagnostic()
+        .wrap_err("the server cannot start")?;
+    let id = model_id(&args.weights.model);
+    let context = texts.context();
+    let precision = session::precision(args.weights.dtype);
+    let keep_base = args.keep_base;
+    let ended = runtime.block_on(async {
+        let service = Service::bind(&address, settings, texts, surgery)
+            .await
+            .map_err(|error| miette!("{} cannot be listened at: {error}", shown(&address)))?;
+        let url = service.url().into_diagnostic()?;
+        output::stdout(&format!("{url}\n"))?;
+        warn_if_open(args);
+        let shutdown = shutdown()?;
+        let load = move |progress: &mut dyn FnMut(Progress)| {
+            load(plan, load::Options { precision }, id, context, keep_base, progress)
+        };
+        Ok::<_, miette::Report>(service.run(load, shutdown).await)
+    })?;
+    match ended {
+        // The model thread may be deep in a library that does not take destructors well.
+        serve::Ended::Stopped => {
+            tracing::info!("stopped");
+            interrupt::end(0)
+        }
+        serve::Ended::Refused(diagnostics) => {
+            session::say(&diagnostics, source.as_ref());
+            interrupt::end(1)
+        }
+        serve::Ended::Broken => {
+            tracing::error!("the engine has ended");
+            interrupt::end(1)
+        }
+    }
+}
+
+fn settings(args: &ServeArgs) -> Result<Settings, Ended> {
+    let mut keys = Keys::of(args.api_key.as_deref().unwrap_or_default());
+    if let Some(file) = &args.api_key_file {
+        let of_file = Keys::of(&read_text(file)?);
+        if of_file.is_empty() {
+            return Err(miette!("`{}` holds no key", file.display()).into());
+        }
+        keys = keys.and(of_file);
+    }
+    if args.api_key.is_some() && keys.is_empty() {
+        return Err(miette!("the API key is empty").into());
+    }
+    Ok(Settings {
+        alias: args.alias.clone(),
+        keys,
+        origins: args.cors_origin.clone(),
+        body_limit: usize::from(args.max_body) * 1_000_000,
+        max_batch: usize::from(args.max_batch),
+        max_queue: usize::from(args.max_queue),
+        max_tokens: args.max_tokens,
+        prompt_cache: args.prompt_cache as usize * 1_000_000,
+        request_timeout: Duration::from_secs(args.request_timeout.into()),
+        shutdown_timeout: Duration::from_secs(args.shutdown_timeout.into()),
+    })
+}
+
+/// Loads on the model thread, and logs what the surgery did: one line an operation.
+fn load(
+    plan: Plan,
+    options: load::Options,
+    id: String,
+    context: Option<usize>,
+    keep_base: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Ready, Vec<Diagnostic>> {
+    let (loaded, base) = if keep_base {
+        load::load_beside(plan, options, progress).map(|(loaded, base)| (loaded, Some(base)))?
+    } else {
+        (load::load(plan, options, progress)?, None)
+    };
+    let beside = base.map(|base| (Identity::base(&id, &loaded, context), base));
+    let identity = Identity::new(id, &loaded, context);
+    if let Some(file) = &identity.surgery.file {
+        tracing::info!(file, digest = identity.surgery.mark(), "surgery");
+        for line in loaded.report.lines() {
+            tracing::info!("surgery: {line}");
+        }
+        for diagnostic in &loaded.report.diagnostics {
+            tracing::warn!("surgery: {}", diagnostic.message);
+        }
+    }
+    let Loaded { model, policy, timings, .. } = loaded;
+    let seconds = format!("{:.2}", timings.total.as_secs_f64());
+    tracing::info!(
+        model = identity.id,
+        fingerprint = identity.fingerprint,
+        seconds,
+        "loaded: {}",
+        policy.line()
+    );
+    let models = std::iter::once((identity, model)).chain(beside).collect();
+    Ok(Ready { models, surgery_time: timings.surgery })
+}
+
+/// The name of the model's directory.
+fn model_id(dir: &Path) -> String {
+    let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The first of Ctrl-C and SIGTERM ends the server in good order, the second at once.
+fn shutdown() -> miette::Result<impl Future<Output = ()>> {
+    let listen = |kind| signal(kind).into_diagnostic().wrap_err("signals cannot be listened for");
+    let (mut interrupts, mut terminations) =
+        (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let (first, told) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let mut first = Some(first);
+        loop {
+            tokio::select! {
+                _ = interrupts.recv() => {}
+                _ = terminations.recv() => {}
+            }
+            match first.take() {
+                None => interrupt::end(super::INTERRUPTED),
+                // Nobody waits any more where the server ends by itself.
+                Some(first) => drop(first.send(())),
+            }
+        }
+    });
+    Ok(async {
+        if told.await.is_ok() {
+            tracing::info!("stopping; once more to stop at once");
+        }
+    })
+}
+
+fn log(args: &ServeArgs) {
+    let level = if args.quiet { LevelFilter::WARN } else { LevelFilter::INFO };
+    let log = tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
+    match args.log_format {
+        LogFormat::Text => log.with_ansi(false).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+}
+
+/// Whoever reaches the port may use the model, and read what it was told to be.
+fn warn_if_open(args: &ServeArgs) {
+    let keyless = args.api_key.is_none() && args.api_key_file.is_none();
+    let loopback = args.host == "localhost"
+        || args.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if keyless && !loopback && args.unix_socket.is_none() {
+        tracing::warn!("anybody who can reach {} may use this server: set an API key", args.host);
+    }
+}
+
+fn shown(address: &Address) -> String {
+    match address {
+        Address::Tcp(host, port) => format!("{host}:{port}"),
+        Address::Unix(path) => path.display().to_string(),
+    }
+}

@@ -1,0 +1,49 @@
+//! [`Kept`]: what one model has taken and another may share, so that two of one checkpoint cost little more than one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Matrix;
+use crate::checkpoint::Key;
+use crate::mlx::Array;
+use crate::plan::Plan;
+
+/// Tensors that a model has taken and that no edit has touched, settled in memory.
+#[derive(Debug, Default)]
+pub struct Kept {
+    edited: BTreeSet<Key>,
+    vectors: BTreeMap<String, Array>,
+    /// By the modules that they are made of.
+    matrices: BTreeMap<Vec<String>, Matrix>,
+}
+
+impl Kept {
+    /// Nothing yet, of a checkpoint that this plan is for.
+    #[must_use]
+    pub fn beside(plan: &Plan) -> Self {
+        let keys =
+            plan.programs().iter().flat_map(|program| [Some(&program.key), program.shared_with.as_ref()]);
+        Self { edited: keys.flatten().cloned().collect(), ..Self::default() }
+    }
+
+    pub(super) fn vector(&self, key: &str) -> Option<Array> {
+        self.vectors.get(key).cloned()
+    }
+
+    /// Keeps a vector that the checkpoint stores as `stored`.
+    pub(super) fn keep_vector(&mut self, key: &str, stored: &str, array: &Array) {
+        if !self.edited.contains(&Key::from(stored)) {
+            self.vectors.insert(key.to_owned(), array.clone());
+        }
+    }
+
+    pub(super) fn matrix(&self, modules: &[String]) -> Option<Matrix> {
+        self.matrices.get(modules).cloned()
+    }
+
+    /// Keeps a matrix made of tensors that the checkpoint stores under these names, as far as there are such.
+    pub(super) fn keep_matrix(&mut self, modules: &[String], stored: &[Key], matrix: &Matrix) {
+        if stored.iter().all(|key| !self.edited.contains(key)) {
+            self.matrices.insert(modules.to_vec(), matrix.clone());
+        }
+    }
+}
