@@ -1,4 +1,5 @@
-"""Decode and prefill speed of mlxcel against mlx_lm on one model, in turns in one run.
+"""Decode and prefill speed of mlxcel against mlx_lm on one model, in turns in one run. Both decode greedily, by their own
+loops: mlx_lm by its `generate_step`.
 
     python3 benches/mlx_lm.py target/release/mlxcel models/smollm2-135m-instruct-4bit
 
@@ -19,7 +20,7 @@ import json, resource, sys, time
 import mlx.core as mx
 from mlx.utils import tree_map
 from mlx_lm import load
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.generate import generate_step
 from mlx_lm.utils import dequantize_model
 path, prompt, count, dense = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "dense"
 begin = time.perf_counter()
@@ -31,16 +32,11 @@ if dense:
 mx.eval(model.parameters())
 loaded = time.perf_counter() - begin
 tokens = [(i * 7919 + 13) % 49000 for i in range(prompt)]
-cache = make_prompt_cache(model)
 begin = time.perf_counter()
-y = mx.argmax(model(mx.array([tokens]), cache=cache)[:, -1:], -1)
-mx.eval(y)
-prefill = time.perf_counter() - begin
-begin = time.perf_counter()
-y, done = y, 0
-for done in range(1, count):
-    y = mx.argmax(model(y, cache=cache), -1)
-    mx.eval(y)
+for done, _ in enumerate(generate_step(mx.array(tokens), model, max_tokens=count)):
+    if done == 0:
+        prefill = time.perf_counter() - begin
+        begin = time.perf_counter()
 decode = time.perf_counter() - begin
 print(json.dumps({"load": loaded, "prefill": prompt / prefill, "decode": done / decode,
                   "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))

@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Packing, UNNAMED_FLOATS, packing};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::execute::Report;
 use crate::mlx;
@@ -123,16 +123,30 @@ fn carry_out(
     Ok((model, report, policy, Timings { surgery, total: start.elapsed() }))
 }
 
-/// Affine sets are decided by their tensors; other ways of packing announce themselves in the configuration.
+/// Packed weights are known by their tensors; methods that MLX does not have announce themselves in the configuration
+/// or by tensors of their own.
 fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
-    let mode = checkpoint.config.quantization.as_ref().and_then(|quantization| quantization.mode.as_deref());
-    match mode {
-        None | Some("affine") => Ok(()),
-        Some(other) => {
-            let message = format!("the checkpoint is quantized as `{other}`, which cannot be run");
-            Err(Diagnostic::new(Code::UnsupportedQuantization, message)
-                .help("use the unquantized checkpoint, or a conversion in MLX's affine format"))
+    let (index, config) = (&checkpoint.weights.index, &checkpoint.config);
+    let refuse = |method: &str, what: &str| {
+        let message = format!("{what} is quantized as `{method}`, which cannot be run");
+        Err(Diagnostic::new(Code::UnsupportedQuantization, message)
+            .help("use the unquantized checkpoint, or a conversion in one of MLX's formats"))
+    };
+    let known = |method: &str| matches!(method, "affine" | "mxfp4" | "mxfp8" | "nvfp4");
+    let foreign = |position: usize| match packing(index, config, position) {
+        Packing::Foreign(method) if !known(&method) && method != UNNAMED_FLOATS => Some(method),
+        _ => None,
+    };
+    for (position, (key, _)) in index.entries().iter().enumerate() {
+        if config.text_key(key).is_some()
+            && let Some(method) = foreign(position)
+        {
+            return refuse(&method, &format!("`{key}`"));
         }
+    }
+    match config.quantization.as_ref().and_then(|quantization| quantization.mode.as_deref()) {
+        Some(method) if !known(method) => refuse(method, "the checkpoint"),
+        _ => Ok(()),
     }
 }
 
@@ -147,3 +161,6 @@ fn unchanged(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "mlx-rs wraps neither the hand-over of memory nor plain slices")]
 
 mod ops;
+mod packed;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use std::sync::Once;
 
 pub(crate) use mlx_rs::Dtype;
 use mlx_rs::Stream;
+pub(crate) use packed::{Mode, Packed, Packing};
 
 /// What MLX said, or would have had to say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,15 +43,6 @@ pub enum Device {
     Cpu,
     /// An Apple GPU.
     Gpu,
-}
-
-/// Bits and group size of affine codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packing {
-    /// Bits a code: 2, 3, 4, 5, 6 or 8.
-    pub bits: i32,
-    /// Elements that share a scale and a bias: 32, 64 or 128.
-    pub group_size: i32,
 }
 
 /// Which keys a query may see.

@@ -44,7 +44,7 @@ pub use header::Header;
 pub use index::{Origin, TensorIndex, TensorInfo};
 pub use key::Key;
 pub use listing::Listing;
-pub use packing::{Packing, packing};
+pub use packing::{Packing, UNNAMED_FLOATS, packing};
 pub use quantization::{ModuleQuantization, Quantization};
 pub use role::{Role, is_other_tower};
 pub use safetensors::Dtype;

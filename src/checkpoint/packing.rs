@@ -3,6 +3,9 @@
 use super::affine::{AffineFormat, AffineSet, product, settle};
 use super::{Dtype, ModelConfig, Origin, TensorIndex, TensorInfo, is_dense_float};
 
+/// What a mode of small floats is called where the configuration does not say which it is.
+pub const UNNAMED_FLOATS: &str = "MX scales (U8)";
+
 /// What a module's weight is, by its neighbours in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packing {
@@ -85,7 +88,7 @@ impl<'a> Module<'a> {
         match (biases, mode) {
             (None, Some(mode @ ("mxfp4" | "mxfp8" | "nvfp4"))) => Packing::Foreign(mode.into()),
             (_, mode) if scales.dtype == Dtype::U8 => {
-                Packing::Foreign(mode.filter(|mode| *mode != "affine").unwrap_or("MX scales (U8)").into())
+                Packing::Foreign(mode.filter(|mode| *mode != "affine").unwrap_or(UNNAMED_FLOATS).into())
             }
             (None, _) => self.incomplete("has `.scales` but no `.biases`"),
             (Some((biases_at, biases)), _) => match product(codes, scales, biases) {

@@ -13,9 +13,19 @@ pub struct Generation<'m> {
     model: &'m dyn Model,
     cache: Cache,
     sequence: Sequence,
-    /// Those after the last token; `None` before the prompt has been read and after the end.
-    logits: Option<Logits>,
+    next: Next,
     times: Times,
+}
+
+/// What the next token comes of.
+#[derive(Debug)]
+enum Next {
+    /// Nothing: the end.
+    Ended,
+    /// The logits after the last token.
+    Logits(Logits),
+    /// The likeliest token, being computed.
+    Likeliest(Tokens),
 }
 
 /// How long the parts of a generation took.
@@ -46,7 +56,15 @@ impl<'m> Generation<'m> {
         let logits = run::prefill(model, &mut cache, &request.prompt, run::chunk(), each)?;
         let Some(logits) = logits else { return Ok(None) };
         let times = Times { prefill: begin.elapsed(), ..Times::default() };
-        Ok(Some(Self { model, cache, sequence: Sequence::new(request), logits: Some(logits), times }))
+        let sequence = Sequence::new(request);
+        let next = if sequence.takes_likeliest() {
+            let tokens = logits.argmax()?;
+            tokens.start()?;
+            Next::Likeliest(tokens)
+        } else {
+            Next::Logits(logits)
+        };
+        Ok(Some(Self { model, cache, sequence, next, times }))
     }
 
     /// The answer so far.
@@ -57,7 +75,7 @@ impl<'m> Generation<'m> {
 
     /// Breaks off: gives the text that was held back.
     pub fn break_off(&mut self) -> String {
-        self.logits = None;
+        self.next = Next::Ended;
         self.sequence.held()
     }
 
@@ -67,15 +85,51 @@ impl<'m> Generation<'m> {
         self.times
     }
 
-    fn advance(&mut self, logits: &Logits) -> Result<Piece, Error> {
+    fn advance(&mut self, next: &Next) -> Result<Option<Piece>, Error> {
         let begin = Instant::now();
-        let piece = self.sequence.advance(&logits.values()?)?;
-        if piece.finish.is_none() {
-            self.logits = Some(run::step(self.model, &mut self.cache, &Tokens::new(&[piece.token])?)?);
-        }
+        let piece = match next {
+            Next::Ended => return Ok(None),
+            Next::Logits(logits) => self.choose(logits)?,
+            Next::Likeliest(tokens) => self.take(tokens)?,
+        };
         match self.times.first_token {
             None => self.times.first_token = Some(self.times.prefill + begin.elapsed()),
             Some(_) => self.times.decode += begin.elapsed(),
+        }
+        Ok(Some(piece))
+    }
+
+    fn choose(&mut self, logits: &Logits) -> Result<Piece, Error> {
+        let piece = self.sequence.advance(&logits.values()?)?;
+        if piece.finish.is_none() {
+            self.next = Next::Logits(run::step(self.model, &mut self.cache, &Tokens::new(&[piece.token])?)?);
+        }
+        Ok(piece)
+    }
+
+    /// The step after the likeliest token starts before that token is known; if it ends the answer, that step is in
+    /// vain.
+    fn take(&mut self, tokens: &Tokens) -> Result<Piece, Error> {
+        let next = if self.sequence.room() > 1 {
+            let next = run::step(self.model, &mut self.cache, tokens)?.argmax()?;
+            next.start()?;
+            Next::Likeliest(next)
+        } else {
+            Next::Ended
+        };
+        let (ids, logits) = (tokens.ids()?, tokens.logits()?);
+        let (Some(id), Some(logit)) = (ids.first(), logits.first()) else {
+            return Err(Error::Logits("the model gave no token".to_owned()));
+        };
+        if !logit.is_finite() {
+            return Err(Error::Logits(match *logit {
+                f32::NEG_INFINITY => "the model's logits leave no token possible".to_owned(),
+                other => format!("the model's logits are not finite (the highest is {other})"),
+            }));
+        }
+        let piece = self.sequence.push(*id);
+        if piece.finish.is_none() {
+            self.next = next;
         }
         Ok(piece)
     }
@@ -88,7 +142,7 @@ impl Iterator for Generation<'_> {
         if self.sequence.finish().is_some() {
             return None;
         }
-        let logits = self.logits.take()?;
-        Some(self.advance(&logits))
+        let next = std::mem::replace(&mut self.next, Next::Ended);
+        self.advance(&next).transpose()
     }
 }

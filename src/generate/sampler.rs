@@ -71,6 +71,14 @@ impl Sampler {
         Self { sampling, random, row: Vec::new() }
     }
 
+    /// Whether it always takes the likeliest token, so that a device can choose it.
+    #[must_use]
+    pub fn takes_likeliest(&self) -> bool {
+        #[expect(clippy::float_cmp, reason = "exactly 1 and 0 are the words for `off`")]
+        let (plain, greedy) = (self.sampling.repetition_penalty == 1.0, self.sampling.temperature == 0.0);
+        plain && greedy
+    }
+
     /// Chooses a token from `logits` `[V]`, after `seen` (prompt and answer so far).
     ///
     /// # Errors

@@ -97,6 +97,12 @@ impl Sequence {
         &self.tokens[self.prompt_len..]
     }
 
+    /// How many tokens may still follow.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        if self.finish.is_some() { 0 } else { self.max_tokens.saturating_sub(self.answer().len()) }
+    }
+
     /// Why it ended, if it has.
     #[must_use]
     pub fn finish(&self) -> Option<FinishReason> {
@@ -109,6 +115,17 @@ impl Sequence {
     /// When no token can be chosen.
     pub fn advance(&mut self, logits: &[f32]) -> Result<Piece, Error> {
         let token = self.sampler.sample(logits, &self.tokens)?;
+        Ok(self.push(token))
+    }
+
+    /// Whether every next token is the likeliest, so that a device can choose it and [`push`](Self::push) take it.
+    #[must_use]
+    pub fn takes_likeliest(&self) -> bool {
+        self.sampler.takes_likeliest()
+    }
+
+    /// Takes a token that was chosen elsewhere. Not to be called on an ended answer.
+    pub fn push(&mut self, token: u32) -> Piece {
         self.tokens.push(token);
         let mut text = String::new();
         if self.eos.contains(&token) {
@@ -125,7 +142,7 @@ impl Sequence {
         if self.finish.is_some() {
             text.push_str(&self.held());
         }
-        Ok(Piece { token, text, finish: self.finish })
+        Piece { token, text, finish: self.finish }
     }
 
     /// Ends the answer as if with a token of the end, and gives the text that was held back.

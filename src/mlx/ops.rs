@@ -1,6 +1,6 @@
 //! What is computed with arrays, lazily.
 
-use super::{Array, Dtype, Error, Mask, Packing, Result, checked_len, lift, op};
+use super::{Array, Dtype, Error, Mask, Result, checked_len, lift, op};
 
 // ---------------------------------------------------------------- shapes
 
@@ -165,6 +165,11 @@ impl Array {
         lift(lift(self.0.abs())?.0.max(false))
     }
 
+    /// The largest element along the last axis, which goes away.
+    pub fn highest(&self) -> Result<Self> {
+        lift(self.0.max_axis(-1, false))
+    }
+
     /// The place of the largest element along the last axis, u32.
     pub fn argmax(&self) -> Result<Self> {
         lift(mlx_rs::ops::indexing::argmax_axis(&self.0, -1, false))
@@ -179,53 +184,6 @@ impl Array {
     /// `[…, k, 1, in]` and indices u32 `[…, k]` → `[…, k, 1, out]`.
     pub fn matmul_of(&self, matrices: &Self, indices: &Self) -> Result<Self> {
         lift(mlx_rs::ops::gather_mm(&self.0, &matrices.0, None, &indices.0, false))
-    }
-
-    /// [`matmul_of`](Self::matmul_of) with matrices `[E, out, in]` in affine codes.
-    pub fn quantized_matmul_of(
-        &self,
-        codes: &Self,
-        scales: &Self,
-        biases: &Self,
-        indices: &Self,
-        packing: Packing,
-    ) -> Result<Self> {
-        lift(mlx_rs::ops::gather_qmm(
-            &self.0,
-            &codes.0,
-            &scales.0,
-            &biases.0,
-            None,
-            &indices.0,
-            true,
-            packing.group_size,
-            packing.bits,
-            false,
-        ))
-    }
-
-    /// x · Wᵀ with W `[out, in]` in affine codes.
-    pub fn quantized_matmul(
-        &self,
-        codes: &Self,
-        scales: &Self,
-        biases: &Self,
-        packing: Packing,
-    ) -> Result<Self> {
-        lift(mlx_rs::ops::quantized_matmul(
-            &self.0,
-            &codes.0,
-            &scales.0,
-            &biases.0,
-            true,
-            packing.group_size,
-            packing.bits,
-        ))
-    }
-
-    /// scale · code + bias, in the scales' dtype. `self` are the codes.
-    pub fn dequantize(&self, scales: &Self, biases: &Self, packing: Packing) -> Result<Self> {
-        lift(mlx_rs::ops::dequantize(&self.0, &scales.0, &biases.0, packing.group_size, packing.bits))
     }
 
     /// Root-mean-square normalization over the last axis (<https://arxiv.org/abs/1910.07467>).

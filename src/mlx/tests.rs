@@ -62,3 +62,37 @@ fn slices_of_an_updated_array_show_the_update() {
     assert_eq!(updated.slice(&[1, 2], &[2, 4]).unwrap().to_f32().unwrap(), [2.0, 0.0]);
     assert_eq!(base.to_f32().unwrap(), [0.0; 8]);
 }
+
+/// Weights in codes, alone and as one of several.
+#[test]
+fn products_with_codes_are_those_with_what_they_stand_for() {
+    let values: Vec<f32> = (0..2 * 32 * 64_u16).map(|i| (f32::from(i) * 0.7).sin()).collect();
+    let weight = Array::from_f32(&values, &[2, 32, 64]).unwrap();
+    let x = Array::from_f32(&values[..64], &[1, 1, 1, 1, 64]).unwrap();
+    let chosen = Array::from_u32(&[1, 0, 1], &[1, 1, 3]).unwrap();
+    for (mode, bits, group_size) in [
+        (Mode::Affine, 3, 64),
+        (Mode::Affine, 8, 32),
+        (Mode::Mxfp4, 4, 32),
+        (Mode::Mxfp8, 8, 32),
+        (Mode::Nvfp4, 4, 16),
+    ] {
+        let packed = Packed::quantize(&weight, Packing { mode, bits, group_size });
+        assert_eq!(packed.biases.is_some(), mode == Mode::Affine);
+        let dense = packed.dequantize(Dtype::Float32).unwrap();
+        assert_eq!(dense.dtype(), Dtype::Float32);
+        let transposed = dense.transpose(&[0, 2, 1]).unwrap();
+        let found = packed.matmul_of(&x, &chosen).unwrap().to_f32().unwrap();
+        let wanted = x.matmul_of(&transposed, &chosen).unwrap().to_f32().unwrap();
+        assert_eq!(found.len(), 3 * 32);
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-3, "{mode:?}: {found}, not {wanted}");
+        }
+        let first = packed.map(|member| member.rows(&Array::from_u32(&[0], &[1]).unwrap())).unwrap();
+        let found = first.map(|member| member.reshape(&[32, -1])).unwrap().matmul(&x).unwrap();
+        let wanted = x.matmul(&transposed.slice(&[0, 0, 0], &[1, 64, 32]).unwrap()).unwrap();
+        for (found, wanted) in found.to_f32().unwrap().iter().zip(wanted.to_f32().unwrap()) {
+            assert!((found - wanted).abs() < 1e-3, "{mode:?}: {found}, not {wanted}");
+        }
+    }
+}

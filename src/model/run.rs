@@ -19,6 +19,8 @@ pub struct Tokens {
     ids: Array,
     /// The highest of them, if they came from outside: a model has to know it.
     highest: Option<u32>,
+    /// The logit of each, if they were chosen by that.
+    logits: Option<Array>,
 }
 
 /// Scores of every possible next token for each sequence of a batch, perhaps not computed yet.
@@ -32,7 +34,7 @@ impl Tokens {
     /// What MLX says.
     pub fn new(ids: &[u32]) -> Result<Self> {
         let array = Array::from_u32(ids, &[mlx::int(ids.len())?, 1])?;
-        Ok(Self { ids: array, highest: ids.iter().max().copied() })
+        Ok(Self { ids: array, highest: ids.iter().max().copied(), logits: None })
     }
 
     /// Waits for them: one id for each sequence.
@@ -43,12 +45,21 @@ impl Tokens {
         self.ids.to_u32()
     }
 
+    /// Waits for them: the logit of each, for tokens that were chosen by [`Logits::argmax`]. NaN or an infinity where
+    /// there was none to choose.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn logits(&self) -> Result<Vec<f32>> {
+        self.logits.as_ref().map_or(Ok(Vec::new()), Array::to_f32)
+    }
+
     /// Starts computing them.
     ///
     /// # Errors
     /// What MLX says.
     pub fn start(&self) -> Result<()> {
-        async_eval([&self.ids])
+        async_eval([&self.ids].into_iter().chain(&self.logits))
     }
 }
 
@@ -59,7 +70,8 @@ impl Logits {
     /// What MLX says.
     pub fn argmax(&self) -> Result<Tokens> {
         let batch = self.0.dim(0);
-        Ok(Tokens { ids: self.0.argmax()?.reshape(&[batch, 1])?, highest: None })
+        let ids = self.0.argmax()?.reshape(&[batch, 1])?;
+        Ok(Tokens { ids, highest: None, logits: Some(self.0.highest()?) })
     }
 
     /// Waits for them: f32, row-major `[B, vocabulary]`.
@@ -184,4 +196,27 @@ fn logits_of_one(model: &dyn Model, hidden: &Array) -> Result<Logits> {
     let logits = model.logits(hidden)?;
     let (batch, vocabulary) = (logits.dim(0), logits.dim(2));
     Ok(Logits(logits.reshape(&[batch, vocabulary])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likeliest_token_comes_with_a_logit_that_tells_whether_it_is_one() {
+        let rows = [
+            [1.0, 3.0, 3.0, -1.0],
+            [f32::NEG_INFINITY, -2.0, f32::NEG_INFINITY, -3.0],
+            [0.0, f32::NAN, 9.0, 1.0],
+            [0.0, 1.0, f32::INFINITY, 1.0],
+            [f32::NEG_INFINITY; 4],
+        ];
+        let tokens = Logits(Array::from_f32(rows.as_flattened(), &[5, 4]).unwrap()).argmax().unwrap();
+        tokens.start().unwrap();
+        assert_eq!(tokens.ids().unwrap()[..2], [1, 1]);
+        let logits = tokens.logits().unwrap();
+        assert_eq!(logits[..2], [3.0, -2.0]);
+        assert!(logits[2..].iter().all(|logit| !logit.is_finite()), "{logits:?}");
+        assert!(Tokens::new(&[5]).unwrap().logits().unwrap().is_empty());
+    }
 }

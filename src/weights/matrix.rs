@@ -1,9 +1,10 @@
-//! [`Matrix`]: a weight `[out, in]` as it is held in memory, dense or in affine codes.
+//! [`Matrix`]: a weight `[out, in]` as it is held in memory, dense or in codes.
 
 use super::Policy;
-use crate::mlx::{Array, Packing, Result};
+use crate::mlx::{Array, Packed, Result};
 
-/// A weight `[out, in]`, or those of several experts `[E, out, in]`. Cloning shares the memory: a tied head is a clone of the embedding.
+/// A weight `[out, in]`, or those of several experts `[E, out, in]`. Cloning shares the memory: a tied head is a clone of
+/// the embedding.
 #[derive(Debug, Clone)]
 pub enum Matrix {
     /// Plain numbers.
@@ -13,16 +14,12 @@ pub enum Matrix {
         /// The same memory seen as `[in, out]`, which is how a matrix product wants it.
         transposed: Array,
     },
-    /// w = scale · code + bias.
-    Affine {
-        /// u32 `[out, in · bits / 32]`.
-        codes: Array,
-        /// `[out, in / group_size]`.
-        scales: Array,
-        /// As scales.
-        biases: Array,
-        /// Bits and group size.
-        packing: Packing,
+    /// Codes.
+    Packed {
+        /// Codes, scales and biases.
+        packed: Packed,
+        /// What rows become where neither scales nor a policy say.
+        dtype: crate::mlx::Dtype,
     },
 }
 
@@ -33,16 +30,21 @@ impl Matrix {
         Ok(Self::Dense { weight, transposed })
     }
 
+    /// A matrix in codes.
+    pub(super) fn packed(packed: Packed) -> Self {
+        Self::Packed { packed, dtype: Policy::native().float() }
+    }
+
     /// The matrix in the dtype, and dequantized, as the policy says.
     pub(super) fn under(&self, policy: &Policy) -> Result<Self> {
         match self {
             Self::Dense { weight, .. } => Self::dense(policy.cast(weight)?),
-            Self::Affine { codes, scales, biases, packing } => {
-                let (scales, biases) = (policy.cast(scales)?, policy.cast(biases)?);
+            Self::Packed { packed, .. } => {
+                let packed = packed.map(|member| policy.cast(member))?;
                 if policy.unpacks() {
-                    return Self::dense(codes.dequantize(&scales, &biases, *packing)?);
+                    return Self::dense(packed.dequantize(policy.float())?);
                 }
-                Ok(Self::Affine { codes: codes.clone(), scales, biases, packing: *packing })
+                Ok(Self::Packed { packed, dtype: policy.float() })
             }
         }
     }
@@ -59,22 +61,28 @@ impl Matrix {
                 let Some(all) = all.collect::<Option<Vec<&Array>>>() else { return Ok(None) };
                 Ok(Some(Self::dense(Array::concatenate(&all, 0)?)?))
             }
-            Self::Affine { scales: example, packing: wanted, .. } => {
-                let mut members = [const { Vec::new() }; 3];
-                for part in parts {
-                    match part {
-                        Self::Affine { codes, scales, biases, packing }
-                            if packing == wanted && scales.dtype() == example.dtype() =>
-                        {
-                            for (list, array) in members.iter_mut().zip([codes, scales, biases]) {
-                                list.push(array);
-                            }
-                        }
-                        _ => return Ok(None),
+            Self::Packed { packed: example, .. } => {
+                let all = parts.iter().map(|part| match part {
+                    Self::Packed { packed, .. }
+                        if packed.packing == example.packing
+                            && packed.scales.dtype() == example.scales.dtype() =>
+                    {
+                        Some(packed)
                     }
-                }
-                let [codes, scales, biases] = members.map(|list| Array::concatenate(&list, 0));
-                Ok(Some(Self::Affine { codes: codes?, scales: scales?, biases: biases?, packing: *wanted }))
+                    _ => None,
+                });
+                let Some(all) = all.collect::<Option<Vec<&Packed>>>() else { return Ok(None) };
+                let members = |of: fn(&Packed) -> Option<&Array>| {
+                    let members: Vec<&Array> = all.iter().filter_map(|packed| of(packed)).collect();
+                    Array::concatenate(&members, 0)
+                };
+                let biases = example.biases.as_ref().map(|_| members(|packed| packed.biases.as_ref()));
+                Ok(Some(Self::packed(Packed {
+                    codes: members(|packed| Some(&packed.codes))?,
+                    scales: members(|packed| Some(&packed.scales))?,
+                    biases: biases.transpose()?,
+                    packing: example.packing,
+                })))
             }
         }
     }
@@ -83,9 +91,7 @@ impl Matrix {
     pub(crate) fn apply(&self, x: &Array) -> Result<Array> {
         match self {
             Self::Dense { transposed, .. } => x.matmul(transposed),
-            Self::Affine { codes, scales, biases, packing } => {
-                x.quantized_matmul(codes, scales, biases, *packing)
-            }
+            Self::Packed { packed, .. } => packed.matmul(x),
         }
     }
 
@@ -94,9 +100,7 @@ impl Matrix {
     pub(crate) fn apply_chosen(&self, x: &Array, chosen: &Array) -> Result<Array> {
         match self {
             Self::Dense { transposed, .. } => x.matmul_of(transposed, chosen),
-            Self::Affine { codes, scales, biases, packing } => {
-                x.quantized_matmul_of(codes, scales, biases, chosen, *packing)
-            }
+            Self::Packed { packed, .. } => packed.matmul_of(x, chosen),
         }
     }
 
@@ -105,12 +109,7 @@ impl Matrix {
         let split = |array: &Array| array.reshape(&[count, array.dim(0) / count.max(1), array.dim(1)]);
         match self {
             Self::Dense { weight, .. } => Self::dense(split(weight)?),
-            Self::Affine { codes, scales, biases, packing } => Ok(Self::Affine {
-                codes: split(codes)?,
-                scales: split(scales)?,
-                biases: split(biases)?,
-                packing: *packing,
-            }),
+            Self::Packed { packed, .. } => Ok(Self::packed(packed.map(split)?)),
         }
     }
 
@@ -118,9 +117,7 @@ impl Matrix {
     pub(crate) fn rows(&self, indices: &Array) -> Result<Array> {
         match self {
             Self::Dense { weight, .. } => weight.rows(indices),
-            Self::Affine { codes, scales, biases, packing } => {
-                codes.rows(indices)?.dequantize(&scales.rows(indices)?, &biases.rows(indices)?, *packing)
-            }
+            Self::Packed { packed, dtype } => packed.map(|member| member.rows(indices))?.dequantize(*dtype),
         }
     }
 
@@ -128,7 +125,7 @@ impl Matrix {
     pub(super) fn arrays(&self) -> Vec<&Array> {
         match self {
             Self::Dense { weight, transposed } => vec![weight, transposed],
-            Self::Affine { codes, scales, biases, .. } => vec![codes, scales, biases],
+            Self::Packed { packed, .. } => packed.arrays(),
         }
     }
 }

@@ -136,7 +136,16 @@ impl Policy {
         }
     }
 
-    /// Whether affine sets are dequantized.
+    /// The dtype of floats that no tensor has a dtype for.
+    pub(super) fn float(&self) -> Dtype {
+        match self.cast {
+            Cast::To(dtype) => dtype,
+            Cast::HalveBf16 => Dtype::Float16,
+            Cast::Keep => Dtype::Bfloat16,
+        }
+    }
+
+    /// Whether packed weights are dequantized.
     pub(super) fn unpacks(&self) -> bool {
         self.unpack
     }
@@ -169,6 +178,7 @@ impl Holdings {
                     holdings.quantized = true;
                     let bits = match packing(index, &checkpoint.config, position) {
                         Packing::Affine(set) => set.format.map_or(4, |format| format.bits),
+                        Packing::Foreign(mode) if mode == "mxfp8" => 8,
                         _ => 4,
                     };
                     holdings.f32_bytes += elements * 32 / bits.max(1) * 4;

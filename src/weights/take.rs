@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Kept, Matrix, Policy, Progress, WeightMap, broken};
 use crate::checkpoint::Key;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::mlx::{self, Array, Dtype, Packing};
+use crate::mlx::{self, Array, Dtype, Mode, Packed, Packing};
 
 impl WeightMap<'_> {
     /// The same tensors for a trial: a model built from them proves that everything is there and fits, and is of no
@@ -76,7 +76,7 @@ impl WeightMap<'_> {
         Ok(array)
     }
 
-    /// Takes the weight `[out, in]` of a module: an affine set where `<module>.scales` is there, else dense. A module
+    /// Takes the weight `[out, in]` of a module: codes where `<module>.scales` is there, else dense. A module
     /// that is tied to another shares its memory.
     ///
     /// # Errors
@@ -132,7 +132,8 @@ impl WeightMap<'_> {
         out: usize,
         input: usize,
     ) -> Result<Matrix, Diagnostic> {
-        let (stored, bytes) = if self.contains(&format!("{stacked}.weight")) {
+        let is_stacked = members(stacked).iter().any(|key| self.tensors.contains_key(key));
+        let (stored, bytes) = if is_stacked {
             self.stored(stacked, &[each.len(), out], input)?
         } else {
             let taken = each.iter().map(|module| self.stored_matrix(module, out, input));
@@ -215,14 +216,18 @@ impl WeightMap<'_> {
             return Ok((Matrix::dense(weight).map_err(|error| broken(&error))?, bytes));
         }
         let (scales, scales_bytes) = self.remove(&format!("{module}.scales"))?;
-        let (biases, biases_bytes) =
-            self.remove(&format!("{module}.biases")).map_err(|missing| Diagnostic {
+        let (biases, biases_bytes) = if scales.is_float() {
+            let (biases, bytes) = self.remove(&format!("{module}.biases")).map_err(|missing| Diagnostic {
                 code: Code::UnsupportedQuantization,
                 message: format!("`{module}` is packed with scales but without biases, which is not affine"),
                 ..missing
             })?;
-        let packing = packing(module, &weight, &scales, &biases, rows, input)?;
-        let matrix = Matrix::Affine { codes: weight, scales, biases, packing };
+            (Some(biases), bytes)
+        } else {
+            (None, 0)
+        };
+        let packing = packing(self.stored_name(&key), &weight, &scales, biases.as_ref(), rows, input)?;
+        let matrix = Matrix::packed(Packed { codes: weight, scales, biases, packing });
         Ok((matrix, bytes + scales_bytes + biases_bytes))
     }
 
@@ -261,15 +266,16 @@ fn members(module: &str) -> [Key; 3] {
     ["weight", "scales", "biases"].map(|member| Key::from(format!("{module}.{member}").as_str()))
 }
 
-/// Bits and group size of an affine set, from its shapes and the known width; checked against each other.
+/// Mode, bits and group size of a packed weight, from its shapes and the known width; checked against each other.
 fn packing(
-    module: &str,
+    key: &str,
     codes: &Array,
     scales: &Array,
-    biases: &Array,
+    biases: Option<&Array>,
     rows: &[usize],
     input: usize,
 ) -> Result<Packing, Diagnostic> {
+    let module = key.strip_suffix(".weight").unwrap_or(key);
     let refuse = |message: String| Err(Diagnostic::new(Code::IncompleteAffineSet, message));
     let width = |array: &Array| {
         let (columns, above) = array.shape().split_last()?;
@@ -285,22 +291,30 @@ fn packing(
             [rows, &[input]].concat(),
         ));
     };
-    if biases.shape() != scales.shape() || !scales.is_float() || !biases.is_float() {
+    if biases.is_some_and(|biases| biases.shape() != scales.shape() || !biases.is_float()) {
         return refuse(format!("`{module}`: scales {scales:?} and biases {biases:?} do not belong together"));
     }
     let group_size = input.checked_div(groups).filter(|size| size * groups == input);
     let bits = (words * 32).checked_div(input).filter(|bits| bits * input == words * 32);
     let narrow = |n: Option<usize>| n.and_then(|n| i32::try_from(n).ok());
-    match (narrow(bits), narrow(group_size)) {
-        (Some(bits @ (2 | 3 | 4 | 5 | 6 | 8)), Some(group_size @ (32 | 64 | 128)))
-            if codes.dtype() == Dtype::Uint32 =>
-        {
-            Ok(Packing { bits, group_size })
+    let known = match (narrow(bits), narrow(group_size), biases) {
+        (Some(bits @ (2 | 3 | 4 | 5 | 6 | 8)), Some(group_size @ (32 | 64 | 128)), Some(_)) => {
+            Some(Packing { mode: Mode::Affine, bits, group_size })
         }
-        _ => refuse(format!(
-            "`{module}`: codes {codes:?} and scales {scales:?} give no known bits and group size for width {input}",
-        )),
-    }
+        (Some(bits), Some(group_size), None) if scales.dtype() == Dtype::Uint8 => {
+            Mode::of_floats(bits, group_size).map(|mode| Packing { mode, bits, group_size })
+        }
+        _ => None,
+    };
+    known.filter(|_| codes.dtype() == Dtype::Uint32).map_or_else(
+        || {
+            refuse(format!(
+                "`{module}`: codes {codes:?} and scales {scales:?} give no known bits and group size for width \
+                 {input}",
+            ))
+        },
+        Ok,
+    )
 }
 
 /// Dimensions as MLX counts them.

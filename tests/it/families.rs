@@ -122,6 +122,65 @@ fn every_family_agrees_in_every_spelling_whatever_the_pieces() {
     }
 }
 
+/// Configurations that the families' own directories lack, with their weights.
+#[test]
+fn variants_of_families_agree() {
+    let dir = families().with_file_name("variants");
+    let mut names: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    assert_eq!(names.len(), 9, "{names:?}");
+    for dir in names {
+        let name = dir.file_name().unwrap().to_string_lossy();
+        let weights = families().join(name.split('+').next().unwrap()).join("model.safetensors");
+        let copy = tempfile::tempdir().unwrap();
+        fs::copy(dir.join("config.json"), copy.path().join("config.json")).unwrap();
+        fs::copy(weights, copy.path().join("model.safetensors")).unwrap();
+        check_model(&name, open(copy.path()).model.as_ref(), &expected(&dir));
+    }
+}
+
+/// Against the reference implementation with hooks in it: the slice of a head zeroed before `o_proj`, a block skipped,
+/// a projection scaled.
+#[test]
+fn surgery_does_to_every_family_what_hooks_do_to_the_reference() {
+    let mut count = 0;
+    for entry in fs::read_dir(families()).unwrap() {
+        let dir = entry.unwrap().path();
+        let Ok(bytes) = fs::read(dir.join("operated.safetensors")) else { continue };
+        count += 1;
+        let references = SafeTensors::deserialize(&bytes).unwrap();
+        let family = dir.file_name().unwrap().to_string_lossy();
+        // Norms over all heads of queries would make the other heads larger if this one's rows were zero.
+        let head = if family == "olmo2" { "self_attn.o_proj.weight" } else { "self_attn.*" };
+        let scaled = match &*family {
+            "phi3" => "mlp.gate_up_proj",
+            "mixtral" | "qwen3_moe" => "self_attn.o_proj",
+            _ => "mlp.gate_proj",
+        };
+        let tokens = expected(&dir).tokens;
+        for (name, operation) in [
+            (
+                "head",
+                format!(
+                    "{{op: prune, granularity: attention_head, pattern: 'model.layers.1.{head}', head_ids: [2]}}"
+                ),
+            ),
+            (
+                "layer",
+                "{op: prune, granularity: layer, pattern: 'model.layers.*', layer_ids: [1]}".to_owned(),
+            ),
+            ("scale", format!("{{op: scale, pattern: 'model.layers.1.{scaled}.*', factor: 1.5}}")),
+        ] {
+            let loaded = operated(&dir, &format!("version: 1\noperations:\n  - {operation}\n"));
+            let found = logits(loaded.model.as_ref(), &tokens, 64);
+            let data = references.tensor(name).unwrap().data().chunks_exact(4);
+            let wanted: Vec<f32> = data.map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect();
+            check_close(&format!("{family}, {name}"), &found[found.len() - wanted.len()..], &wanted);
+        }
+    }
+    assert_eq!(count, 13);
+}
+
 /// Several texts of different lengths, each going on with its own tokens: as one batch, and each alone.
 #[track_caller]
 fn check_batch(dir: &Path) {

@@ -296,3 +296,64 @@ fn a_token_beyond_the_vocabulary_is_an_error() {
     assert_eq!(error.to_string(), "token 128 is beyond the model's 128");
     assert!(run::step(model, &mut model.cache(), &run::Tokens::new(&[u32::MAX]).unwrap()).is_err());
 }
+
+fn all_families() -> Vec<String> {
+    let folder = family("llama").with_file_name("");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.into_string().unwrap()).collect()
+}
+
+#[test]
+fn every_family_names_a_tensor_that_is_missing() {
+    for name in all_families() {
+        let whole = Spoilt::new(&name);
+        // One layer stands for all; what is outside of layers is checked too.
+        let is_checked = |key: &&String| !key.contains(".layers.") || key.contains(".layers.1.");
+        for key in whole.tensors.keys().filter(is_checked) {
+            let spoilt = Spoilt::new(&name).without(key);
+            let (module, member) = key.rsplit_once('.').unwrap();
+            match member {
+                // Without its scales a weight in codes is one of integers.
+                "scales" => check(&spoilt, Code::ModelUnreadable, &[module]),
+                "biases" => check(&spoilt, Code::UnsupportedQuantization, &[module]),
+                _ => check(&spoilt, Code::TensorMissing, &[key]),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_family_names_a_tensor_that_is_left_over() {
+    for name in all_families() {
+        for key in
+            ["model.layers.1.self_attn.extra.weight", "model.layers.99.input_layernorm.weight", "extra.bias"]
+        {
+            check(&Spoilt::new(&name).with(key, "model.norm.weight"), Code::TensorLeftOver, &[key]);
+        }
+    }
+}
+
+#[test]
+fn every_family_names_a_tensor_that_head_counts_disagree_with() {
+    for name in all_families() {
+        let spoilt = Spoilt::new(&name).config("num_attention_heads", json!(8));
+        let code = if name.ends_with("-4bit") { Code::IncompleteAffineSet } else { Code::ModelUnreadable };
+        check(&spoilt, code, &["model.layers.0.self_attn."]);
+    }
+}
+
+#[test]
+fn every_family_names_a_tensor_that_its_index_makes_up() {
+    for name in all_families() {
+        let spoilt = Spoilt::new(&name);
+        let dir = spoilt.write();
+        let mut listed: BTreeMap<&str, &str> =
+            spoilt.tensors.keys().map(|key| (key.as_str(), "model.safetensors")).collect();
+        listed.insert("model.layers.7.ghost.weight", "model.safetensors");
+        let index = json!({"weight_map": listed}).to_string();
+        std::fs::write(dir.path().join("model.safetensors.index.json"), index).unwrap();
+        let errors = Checkpoint::open(dir.path()).unwrap_err();
+        let [error] = errors.as_slice() else { panic!("{errors:?}") };
+        assert!(error.to_string().contains("model.layers.7.ghost.weight"), "{error}");
+    }
+}
