@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::process::ExitCode;
 
+use miette::IntoDiagnostic;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, WRONG_COMMAND_LINE, output};
@@ -55,8 +57,9 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
             output::stdout(&rows(&table, 0, output::list_look()))?;
         }
         PlanFormat::Json => {
-            let keys: Vec<Value> = keys.iter().map(Line::json).collect();
-            output::stdout(&format!("{:#}\n", json!({ "format_version": FORMAT_VERSION, "keys": keys })))?;
+            let document = Document { format_version: FORMAT_VERSION, keys: &keys };
+            let text = serde_json::to_string_pretty(&document).into_diagnostic()?;
+            output::stdout(&(text + "\n"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -89,6 +92,19 @@ fn refuse(diagnostics: &[Diagnostic], pattern: Option<&str>) -> ExitCode {
     let source = pattern.map(|text| Source { path: "PATTERN".into(), text: text.into() });
     output::stderr(&render(diagnostics, source.as_ref(), output::stderr_look()));
     ExitCode::FAILURE
+}
+
+/// The JSON document, of which one key at a time is an object in memory.
+#[derive(Serialize)]
+struct Document<'l> {
+    format_version: &'static str,
+    keys: &'l [Line<'l>],
+}
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(serializer)
+    }
 }
 
 /// One key and what is known of it.

@@ -10,6 +10,8 @@ use crate::surgery::{Matcher, Operation, Pattern};
 /// So many keys are looked at for all operations together, each its share: what is not known to be dead is taken to be
 /// alive.
 const LOOKED_AT: usize = 1 << 23;
+/// To narrow a pattern costs as much as looking at so many keys.
+const NARROWED: usize = 32;
 
 /// Advises of alternatives that match nothing, of a pattern that matches something.
 pub(super) fn remark(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
@@ -20,7 +22,8 @@ pub(super) fn remark(context: &Context<'_>, operation: &Operation, scope: &Scope
             .alternatives
             .iter()
             .filter(|alternative| {
-                let narrowed = pattern.narrowed(&group, alternative);
+                left = left.saturating_sub(NARROWED);
+                let narrowed = if left > 0 { pattern.narrowed(&group, alternative) } else { None };
                 narrowed.is_some_and(|narrowed| !any(context.index(), scope, &narrowed, &mut left))
             })
             .map(String::as_str)
