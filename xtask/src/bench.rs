@@ -7,10 +7,11 @@ use crate::{
     process::{run, say},
 };
 
-/// Runs the benches of headers and execution, which need no MLX. Each prints a table.
+/// Runs the benches of headers, planning and execution, which need no MLX. Each prints a table.
 pub(crate) fn bench() -> Result<()> {
     for (title, bench) in [
         ("Planning: the reader of headers against the `safetensors` crate's", "headers"),
+        ("Planning: opening and planning, by tensors and operations", "plan"),
         ("Executing: against a plain parallel copy of the same bytes", "execute"),
     ] {
         say(&format!("\n{title}\n"));
