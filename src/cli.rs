@@ -373,6 +373,9 @@ pub struct GenerateArgs {
     /// Divide the logits of the last 20 tokens by R (1: off)
     #[arg(long, value_name = "R", value_parser = above_zero, allow_negative_numbers = true)]
     pub repetition_penalty: Option<f32>,
+    /// Answer without and with surgery, and tell where and by how much the two differ
+    #[arg(long)]
+    pub compare: bool,
     /// Seed of the sampler: the same seed gives the same text [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: Option<u64>,

@@ -22,6 +22,9 @@ fn work(args: &GenerateArgs) -> Result<ExitCode, Ended> {
     interrupt::listen()?;
     let session = Session::open(&args.model.weights, args.model.quiet)?;
     let request = request(args, &session)?;
+    if args.compare {
+        return super::compare::run(session, request, args.model.json());
+    }
     let model = session.load()?;
     let limits = Limits { vocabulary: Some(model.loaded.model.vocabulary()), ..Limits::default() };
     limits.check(&request.prompt)?;

@@ -5,6 +5,8 @@
 mod about;
 mod bar;
 mod check;
+#[cfg(feature = "mlx")]
+mod compare;
 mod diff;
 mod explain;
 mod export;

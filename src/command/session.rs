@@ -14,7 +14,7 @@ use super::output;
 use crate::checkpoint::{Checkpoint, ReadError, ReadErrorKind};
 use crate::cli::{DtypeChoice, WeightsArgs};
 use crate::diagnostic::{Code, Diagnostic, Source, render};
-use crate::load::{Loaded, Options, load};
+use crate::load::{Loaded, Options, load, load_beside};
 use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
 use crate::weights::{Precision, Progress};
@@ -102,12 +102,25 @@ impl<'a> Session<'a> {
 
     /// Reads the weights, operates on them and builds the model.
     pub(super) fn load(self) -> Result<Model, Ended> {
+        self.load_by(|plan, options, progress| load(plan, options, progress).map(|loaded| (loaded, ())))
+            .map(|(model, ())| model)
+    }
+
+    /// The same, and the model as it is without surgery.
+    pub(super) fn load_beside(self) -> Result<(Model, Box<dyn crate::model::Model>), Ended> {
+        self.load_by(load_beside)
+    }
+
+    fn load_by<T>(
+        self,
+        load: impl FnOnce(Plan, Options, &mut dyn FnMut(Progress)) -> Result<(Loaded, T), Vec<Diagnostic>>,
+    ) -> Result<(Model, T), Ended> {
         let Self { args, quiet, source, plan } = self;
         let bar = Bar::new(quiet);
         let options = Options { precision: precision(args.dtype) };
         let loaded = load(plan, options, &mut |progress| bar.show(progress));
         bar.end();
-        let loaded = loaded.map_err(|diagnostics| {
+        let (loaded, more) = loaded.map_err(|diagnostics| {
             say(&diagnostics, source.as_ref());
             Ended::Said(ExitCode::FAILURE)
         })?;
@@ -115,7 +128,7 @@ impl<'a> Session<'a> {
         if !quiet {
             model.report(source.as_ref());
         }
-        Ok(model)
+        Ok((model, more))
     }
 }
 

@@ -7,6 +7,7 @@
 //! [`Sequence`] holds one answer in the making and computes nothing; [`Generation`] runs a model for one of them.
 //! Nothing here prints, opens a weight or knows of surgery.
 
+mod compare;
 mod config;
 mod error;
 mod generation;
@@ -20,6 +21,7 @@ mod stop;
 mod template;
 mod tokenizer;
 
+pub use compare::{Position, compare};
 pub use config::{Defaults, MAX_TOKENS};
 pub use error::{Error, LONGEST_TEXT, read_text};
 pub use generation::Generation;

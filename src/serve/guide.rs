@@ -80,7 +80,12 @@ impl Guides {
     }
 
     fn compile(&self, schema: &Value) -> Result<Matcher, ApiError> {
-        let parser = self.factory.create_parser(TopLevelGrammar::from_json_schema(schema.clone()));
+        let mut schema = schema.clone();
+        if let Some(object) = schema.as_object_mut() {
+            // Small models are content to say nothing but spaces, for which JSON has room between any two tokens.
+            object.insert("x-guidance".to_owned(), serde_json::json!({"whitespace_pattern": SPACE}));
+        }
+        let parser = self.factory.create_parser(TopLevelGrammar::from_json_schema(schema));
         let mut matcher = Matcher::new(parser);
         match matcher.get_error() {
             None => {}
@@ -98,6 +103,8 @@ impl Guides {
 
 /// Bytes of the stack that schemas are compiled on; only what is touched takes memory.
 const STACK: usize = 256 << 20;
+/// White space between tokens of JSON.
+const SPACE: &str = "[ \\n\\r\\t]{1,16}";
 /// Values in a schema, of any kind.
 const VALUES: usize = 10_000;
 /// Entries of an object or a list that is no `enum`.
@@ -179,6 +186,13 @@ mod tests {
         assert!(!takes(&schema, r#"{"name": 7, "age": 7}"#));
         assert!(takes(&json!({"type": "object"}), r#"{"a": [1, null, {"b": true}]}"#));
         assert!(!takes(&json!({"type": "object"}), "[1]"));
+    }
+
+    #[test]
+    fn white_space_ends() {
+        let schema = json!({"type": "object"});
+        assert!(takes(&schema, "{\n  \"a\":\t1 }"));
+        assert!(!takes(&schema, &format!("{{{}}}", " ".repeat(17))));
     }
 
     #[test]

@@ -92,6 +92,29 @@ fn the_task_vector_makes_the_base_model_speak_like_the_tuned_one() {
 }
 
 #[test]
+fn both_answers_are_compared() {
+    let (_dir, file) = task_vector(1.0);
+    let common = ["-m", BASE, "-p", "One morning Anna", "--raw", "-n", "20", "--quiet", "--compare"];
+    let run = generate(&[&common[..], &["--surgery", &file, "--json"]].concat()).json();
+    let text = |model: &str| tale(model, &["--max-tokens", "20"]);
+    assert_eq!((&run["base"]["text"], &run["edited"]["text"]), (&json!(text(BASE)), &json!(text(TUNED))));
+    assert_eq!(run["first_difference"], 0);
+    let positions = run["positions"].as_array().unwrap();
+    assert_eq!(positions.len(), 20);
+    assert!(positions[0]["kl"].as_f64().unwrap() > 0.1 && positions[0]["top1_agrees"] == false);
+    let agreeing = positions.iter().filter(|position| position["top1_agrees"] == true).count();
+    assert_eq!(run["top1_agreement"], agreeing);
+    let (_dir, nothing) = surgery("[]");
+    let same = generate(&[&common[..], &["--surgery", &nothing]].concat());
+    assert!(same.stdout.contains("the same 20 tokens\n"), "{}", same.stdout);
+    assert!(
+        same.stdout.contains("KL divergence 0.0000 nats a token, 20 of 20 top-1 agree\n"),
+        "{}",
+        same.stdout
+    );
+}
+
+#[test]
 fn no_operations_change_nothing() {
     let (_dir, file) = surgery("[]");
     assert_eq!(tale(BASE, &["--surgery", &file]), tale(BASE, &[]));

@@ -65,7 +65,7 @@ class Answers(unittest.TestCase):
         self.assertEqual({chunk.system_fingerprint for chunk in chunks}, {whole.system_fingerprint})
 
     def test_the_helper_for_streams(self):
-        with self.client.chat.completions.stream(model="base", messages=TALK, max_tokens=8) as stream:
+        with self.client.chat.completions.stream(model="base", messages=TALK, max_tokens=60, stop=".") as stream:
             for _ in stream:
                 pass
             final = stream.get_final_completion()
