@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -29,6 +30,11 @@ fn work(args: &GenerateArgs) -> Result<ExitCode, Ended> {
     let limits = Limits { vocabulary: Some(model.loaded.model.vocabulary()), ..Limits::default() };
     limits.check(&request.prompt)?;
     answer(args, &model, request)
+}
+
+/// Whether there was a Ctrl-C.
+fn requested() -> bool {
+    interrupt::flag().load(Ordering::SeqCst)
 }
 
 /// What is to be generated; refuses what the model cannot take.
@@ -118,12 +124,12 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
     interrupt::hold();
     let begin = Instant::now();
     let generation = Generation::start(&*model.loaded.model, request, |_| {
-        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let mut answer = Answer { prefill: begin.elapsed(), ..Answer::default() };
     if let Some(mut generation) = generation {
         loop {
-            if interrupt::requested() {
+            if requested() {
                 let held = generation.break_off();
                 shown.piece(&held, None)?;
                 text.push_str(&held);
@@ -155,7 +161,7 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
     if !args.model.quiet {
         output::stderr(&answer.line(prompt_len));
     }
-    Ok(if interrupt::requested() { ExitCode::from(interrupt::CODE) } else { ExitCode::SUCCESS })
+    Ok(if requested() { ExitCode::from(interrupt::CODE) } else { ExitCode::SUCCESS })
 }
 
 impl Answer {

@@ -26,7 +26,7 @@ pub(super) fn listen() -> miette::Result<()> {
     ctrlc::set_handler(|| {
         let second = REQUESTED.swap(true, Ordering::SeqCst);
         if second || !HELD.load(Ordering::SeqCst) {
-            _exit(CODE.into());
+            end(CODE);
         }
     })
     .into_diagnostic()
@@ -95,7 +95,7 @@ pub(super) fn end(code: u8) -> ! {
     _exit(code.into())
 }
 
-/// From now on the first Ctrl-C only makes [`requested`] true.
+/// From now on the first Ctrl-C only sets the [`flag`].
 pub(super) fn hold() {
     HELD.store(true, Ordering::SeqCst);
 }
@@ -103,10 +103,4 @@ pub(super) fn hold() {
 /// What the first Ctrl-C sets.
 pub(super) fn flag() -> &'static AtomicBool {
     &REQUESTED
-}
-
-/// Whether there was a Ctrl-C.
-#[cfg(feature = "mlx")]
-pub(super) fn requested() -> bool {
-    REQUESTED.load(Ordering::SeqCst)
 }
