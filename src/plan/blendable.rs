@@ -79,8 +79,14 @@ pub(super) fn partner<'d>(
 pub(super) fn missing(tally: &mut Tally, donor: &Donor, key: &str) {
     let reason = format!("donor `{}` lacks tensors that the operation needs", donor.written);
     tally.add_with(Code::DonorKeyMissing, reason, key, || {
+        // A template is filled letter by letter, so these signs can only come from there.
+        if key.contains(['{', '[', '?']) {
+            return "in `source_key` only `*` is special: braces, brackets and `?` stand for themselves; let a `*` of the \
+                    pattern fill the place, or write one operation for each donor key"
+                .to_owned();
+        }
         format!(
-            "narrow the pattern or `exclude` these keys, or take a donor that has them; in this donor: {}",
+            "narrow the pattern or `exclude` these keys, or take a donor that has them; {}",
             near::donor_help(&donor.weights, key)
         )
     });

@@ -21,6 +21,7 @@ mod others;
 mod program;
 mod prune;
 mod replace;
+mod rewrite;
 mod say;
 mod scale;
 mod scope;

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::draft::{Context, Draft};
+use super::rewrite::rewrites;
 use super::say;
 use super::scope::Scope;
 use crate::checkpoint::{TensorIndex, Weights};
@@ -16,8 +17,11 @@ use crate::surgery::{Matcher, Operation, Pattern, Spanned, SurgeryFile};
 const TEMPLATES: usize = 4096;
 /// So many keys are looked at for what stands in place of a component, at most.
 const LOOKED_AT: usize = 4096;
-/// Longer patterns are not compared by edit distance.
+/// Longer patterns are not compared by edit distance, nor read as something else.
 const LONGEST: usize = 400;
+/// So many keys are searched at most for what a pattern may have been meant as; so many meanings are tried at least.
+const SEARCHED: usize = 1 << 20;
+const MEANT: usize = 8;
 
 /// The names of a checkpoint, for suggestions. Built when the first pattern fails.
 #[derive(Debug)]
@@ -47,7 +51,7 @@ impl<'b> Vocabulary<'b> {
     }
 
     /// Whether any key matches, by a search that stops at the first.
-    fn any(&self, pattern: &Pattern) -> bool {
+    pub(super) fn any(&self, pattern: &Pattern) -> bool {
         let matcher = Matcher::new(pattern);
         self.keys(&matcher).any(|key| matcher.matches(key))
     }
@@ -119,7 +123,7 @@ fn help_with(vocabulary: &Vocabulary<'_>, pattern: &str, list: &str) -> String {
     if vocabulary.index.entries().is_empty() {
         return "the checkpoint has no tensor at all".into();
     }
-    if let Some(help) = other_prefix(vocabulary, pattern) {
+    if let Some(help) = otherwise(vocabulary, pattern) {
         return help;
     }
     let mut parts = Vec::new();
@@ -132,24 +136,18 @@ fn help_with(vocabulary: &Vocabulary<'_>, pattern: &str, list: &str) -> String {
     parts.join("; ")
 }
 
-/// The pattern with another prefix, where that would match.
-fn other_prefix(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
-    const PREFIXES: [(&str, &str); 8] = [
-        ("", "language_model."),
-        ("language_model.", ""),
-        ("model.", "model.language_model."),
-        ("model.language_model.", "model."),
-        ("language_model.model.", "model.language_model."),
-        ("model.language_model.", "language_model.model."),
-        ("", "model."),
-        ("model.", ""),
-    ];
-    PREFIXES.iter().find_map(|(from, to)| {
-        let changed = format!("{to}{}", pattern.strip_prefix(from)?);
-        let parsed = Pattern::parse(&changed).ok()?;
+/// The pattern as it may have been meant, where that would match.
+fn otherwise(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
+    if pattern.len() > LONGEST {
+        return None;
+    }
+    // In a large checkpoint only the likeliest are tried.
+    let most = (SEARCHED / vocabulary.index.entries().len().max(1)).max(MEANT);
+    rewrites(pattern).into_iter().take(most).find_map(|rewrite| {
+        let parsed = Pattern::parse(&rewrite.text).ok()?;
         match vocabulary.count(&parsed) {
             0 => None,
-            n => Some(format!("with another prefix it would match {}: `{changed}`", keys(n))),
+            n => Some(format!("{} {}: `{}`", rewrite.why, keys(n), rewrite.text)),
         }
     })
 }
@@ -166,6 +164,10 @@ fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
     let (start, end) = components[dead];
     let component = &pattern[start..end];
     let before = pattern[..start].trim_end_matches('.');
+    if before == "*" {
+        // It stands for any number of components, so nothing in particular comes after it.
+        return Some(format!("no key ends with `{}`", &pattern[start..]));
+    }
     let mut standing = standing_after(vocabulary, before)?;
     standing.sort_by_cached_key(|name| (!name.contains(component), strsim::levenshtein(name, component)));
     let instead = if standing.iter().all(|name| name.parse::<u64>().is_ok()) {
@@ -176,7 +178,10 @@ fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
         say::names(&standing)
     };
     if standing.iter().any(|name| name == component) {
-        return Some(format!("`{component}` stands after `{before}`, but not as the last part of a key"));
+        return Some(match before {
+            "" => format!("keys begin with `{component}`, but none is only that"),
+            _ => format!("`{component}` stands after `{before}`, but not as the last part of a key"),
+        });
     }
     Some(match before {
         "" => format!("no key begins with `{component}`; keys begin with {instead}"),
@@ -290,10 +295,28 @@ mod tests {
         check("model.layers.*.attn.o_proj.weight", "nearest: `model.layers.*.self_attn.o_proj.weight`");
         check("model.layers.7.mlp.up_proj.weight", "after `model.layers` comes no `7` but 0–2");
         check("modle.layers.*", "no key begins with `modle`; keys begin with `model`");
+    }
+
+    #[test]
+    fn what_was_meant_in_another_notation_is_offered() {
         check(
             "model.layers.*.mlp.up_proj",
-            "`up_proj` stands after `model.layers.*.mlp`, but not as the last part",
+            "a pattern matches whole keys; completed it would match 3 keys: `model.layers.*.mlp.up_proj.weight`",
         );
+        check("lm_head", "completed it would match 1 key: `lm_head.weight`");
+        check("*.up_proj", "completed it would match 3 keys: `*.up_proj.weight`");
+        check("layers.0.mlp.up_proj", "1 key: `model.layers.0.mlp.up_proj.weight`");
+        check("self_attn", "6 keys: `*.self_attn.*`");
+        check(
+            r"model\.layers\.\d+\.mlp\..*",
+            "patterns are globs; as one it would match 3 keys: `model.layers.*.mlp.*`",
+        );
+        check("model.layers.{0–1}.mlp.*", "as one it would match 2 keys: `model.layers.{0..1}.mlp.*`");
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_stands_after_a_leading_star() {
+        check("*.x_proj.weight", "no key ends with `x_proj.weight`");
     }
 
     #[test]

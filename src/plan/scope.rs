@@ -17,6 +17,8 @@ pub(super) struct Scope {
     pub matched: Vec<usize>,
     /// Matched by the pattern, taken out by an exclude.
     pub excluded: usize,
+    /// The excludes, by their place in the operation, that match nothing of what the pattern matches.
+    pub idle: Vec<usize>,
 }
 
 impl Scope {
@@ -47,18 +49,28 @@ pub(super) fn gather(operations: &[Operation], index: &TensorIndex) -> Vec<Arc<S
 fn scan(operation: &Operation, index: &TensorIndex) -> Scope {
     let mut scope = Scope::default();
     let excludes: Vec<Matcher> = operation.exclude.iter().map(|e| Matcher::new(&e.value)).collect();
+    let mut met = vec![false; excludes.len()];
     let matcher = Matcher::new(&operation.pattern.value);
     let range = index.with_prefix(matcher.head());
     for (offset, (key, _)) in index.entries()[range.clone()].iter().enumerate() {
         if !matcher.matches(key.as_str()) {
             continue;
         }
-        if excludes.iter().any(|exclude| exclude.matches(key.as_str())) {
+        let mut excluded = false;
+        for (exclude, met) in excludes.iter().zip(&mut met) {
+            // One that was met already is asked only as long as no other answers.
+            if !(excluded && *met) && exclude.matches(key.as_str()) {
+                excluded = true;
+                *met = true;
+            }
+        }
+        if excluded {
             scope.excluded += 1;
         } else {
             scope.matched.push(range.start + offset);
         }
     }
+    scope.idle = (0..met.len()).filter(|&place| !met[place]).collect();
     scope
 }
 
