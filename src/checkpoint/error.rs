@@ -101,8 +101,53 @@ impl ReadError {
             part.starts_with(b"~") || part.contains(&b'$')
         });
         let refused = missing("no such file or directory".into());
-        if shell { refused.help("`~` and `$VAR` are not expanded: write the path out") } else { refused }
+        let help = if shell {
+            Some("`~` and `$VAR` are not expanded: write the path out".to_owned())
+        } else {
+            elsewhere(path).or_else(|| neighbour(path))
+        };
+        match help {
+            Some(help) => refused.help(help),
+            None => refused,
+        }
     }
+}
+
+/// What to say of a path that looks like an address or a name on a model hub.
+#[must_use]
+pub fn elsewhere(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let hub_name = || {
+        let (owner, name) = text.split_once('/')?;
+        let plain = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        };
+        // A file of a directory that is there is only misspelt.
+        (plain(owner) && plain(name) && !name.contains(".safetensors") && !Path::new(owner).exists())
+            .then_some(())
+    };
+    (text.contains("://") || text.contains(":/") || hub_name().is_some()).then(|| {
+        "nothing is downloaded here: a model of a hub or web site must be fetched first, then name its directory".to_owned()
+    })
+}
+
+/// The name in the same directory that was probably meant.
+#[must_use]
+pub fn neighbour(path: &Path) -> Option<String> {
+    /// Names looked at; a directory may have millions.
+    const LOOKED_AT: usize = 1000;
+    let wanted = path.file_name()?.to_str().filter(|name| name.len() <= 255)?;
+    let parent = path.parent()?;
+    let listed = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let names = listed
+        .read_dir()
+        .ok()?
+        .take(LOOKED_AT)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let (distance, name) = names.map(|name| (strsim::damerau_levenshtein(wanted, &name), name)).min()?;
+    (distance <= (wanted.chars().count() / 3).max(1))
+        .then(|| format!("did you mean `{}`?", parent.join(name).display()))
 }
 
 /// A name from a file, fit for a message: control characters escaped, its middle left out when it is very long.

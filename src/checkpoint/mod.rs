@@ -38,7 +38,7 @@ pub use affine::{AffineFormat, AffineSet};
 pub use config::ModelConfig;
 pub use discover::INDEX_FILE;
 pub use dtype::{byte_length, is_dense_float, mlx_can_load};
-pub use error::{ReadError, ReadErrorKind, ReadWarning};
+pub use error::{ReadError, ReadErrorKind, ReadWarning, elsewhere, neighbour};
 pub use file::open_regular;
 pub use header::Header;
 pub use index::{Origin, TensorIndex, TensorInfo};

@@ -1,13 +1,15 @@
 //! [`Donor`]: a distinct source, opened once, by headers.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use super::say;
 use crate::checkpoint::{
-    INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, ReadWarning, TensorInfo, Weights,
+    INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, ReadWarning, TensorInfo, Weights, elsewhere,
+    neighbour,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, Operation, Spanned, SurgeryFile};
@@ -207,13 +209,17 @@ pub fn config_beside(path: &Path) -> Option<ModelConfig> {
 fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {
     match error.kind {
         ReadErrorKind::NotFound if error.path == source && !source.is_symlink() => {
-            let dir = if file.dir.as_os_str().is_empty() { Path::new(".") } else { &file.dir };
-            let mut help = format!(
-                "relative donors are resolved against the directory of the surgery file, `{}`",
-                dir.display()
-            );
+            let mut help = neighbour(source).map_or_else(String::new, |near| format!("{near} "));
+            help.push_str("relative donors are resolved against the directory of the surgery file");
+            if file.dir.as_os_str().is_empty() {
+                help.push_str(", `.`");
+            } else if source.starts_with(&file.dir) {
+                let _ = write!(help, ": this one is `{}`", source.display());
+            }
             if written.starts_with('~') || written.contains('$') {
                 help.push_str("; `~` and `$VAR` are not expanded: write the path out");
+            } else if let Some(elsewhere) = elsewhere(Path::new(written)) {
+                let _ = write!(help, "; {elsewhere}");
             }
             Diagnostic::new(Code::DonorNotFound, format!("donor `{written}` does not exist")).help(help)
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::fields::{Field, Op};
+use super::fields::{Field, Op, ids_of};
 use super::keys::{Seen, is_named, key_name, left_merge, no_value, shown, unknown};
 use super::node::{Node, Value};
 use super::report::Report;
@@ -79,8 +79,12 @@ fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Op
         Value::Text(name) => {
             let op = Op::named(name);
             if op.is_none() {
+                let all = format!("the operations are {}", op_names());
                 let near = suggest::nearest(name, Op::ALL.map(Op::name));
-                let help = suggest::did_you_mean(near, &format!("the operations are {}", op_names()));
+                let help = match suggest::operation(name).filter(|_| near.is_none()) {
+                    Some(here) => format!("{here}; {all}"),
+                    None => suggest::did_you_mean(near, &all),
+                };
                 let unknown =
                     Diagnostic::new(Code::UnknownOperation, format!("unknown operation `{}`", shown(name)));
                 report.push(value.blame(unknown, "").help(help));
@@ -216,8 +220,11 @@ impl Reader<'_> {
             Some(op) => field_names(op, self.granularity).collect(),
             None => Field::ALL.map(Field::name).to_vec(),
         };
-        let absent = own.iter().copied().filter(|own| !given.iter().any(|given| given.name() == *own));
-        let fits = name.and_then(|name| suggest::nearest(name, absent));
+        let absent: Vec<&str> =
+            own.iter().copied().filter(|own| !given.iter().any(|given| given.name() == *own)).collect();
+        let fits = name.and_then(|name| {
+            suggest::nearest(name, absent.iter().copied()).or_else(|| suggest::field(name, &absent))
+        });
         let near = fits.or_else(|| {
             let name = name?;
             suggest::nearest(name, own.iter().copied()).or_else(|| near_field(name, self.op))
@@ -246,7 +253,11 @@ impl Reader<'_> {
             self.clean = false;
             let message = format!("`{}` has no `{}`", op.value.name(), field.name());
             let missing = op.blame(Diagnostic::new(Code::MissingField, message), "");
-            report.push(missing.help(format!("add `{}:`; {}", field.name(), values::expected(field))));
+            let help = match self.meant.iter().find_map(|meant| granularity_of_ids(*meant)) {
+                Some(word) if field == Field::Granularity => format!("add `granularity: {word}`"),
+                _ => format!("add `{}:`; {}", field.name(), values::expected(field)),
+            };
+            report.push(missing.help(help));
         }
     }
 }
@@ -280,11 +291,23 @@ fn assemble(
 fn field_names(op: Op, granularity: Option<Granularity>) -> impl Iterator<Item = &'static str> {
     let common = [Field::Op, Field::Pattern];
     let optional = [Field::Exclude, Field::Name];
-    common.into_iter().chain(op.own(granularity)).chain(optional).map(Field::name)
+    // Until the granularity is known, the ids may be those of any.
+    let ids = if op == Op::Prune && granularity.is_none() {
+        vec![Field::LayerIds, Field::HeadIds, Field::ChannelIds]
+    } else {
+        Vec::new()
+    };
+    common.into_iter().chain(op.own(granularity)).chain(ids).chain(optional).map(Field::name)
 }
 
 fn takes_help(op: Op, granularity: Option<Granularity>) -> String {
     format!("`{}` takes {}", op.name(), suggest::list(field_names(op, granularity).skip(1)))
+}
+
+/// The granularity whose ids a field lists.
+fn granularity_of_ids(field: Field) -> Option<&'static str> {
+    let all = [Granularity::Layer, Granularity::AttentionHead, Granularity::MlpChannel];
+    all.into_iter().find(|granularity| ids_of(*granularity) == field).map(values::granularity_name)
 }
 
 /// The nearest field of any operation but this one.

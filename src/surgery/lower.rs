@@ -115,7 +115,10 @@ fn top_fields<'n>(
             }
         } else {
             let candidates = absent.iter().filter(|(_, absent)| *absent).map(|(top, _)| *top);
-            let near = name.and_then(|name| suggest::nearest(name, candidates));
+            let near = name.and_then(|name| match name {
+                "ops" | "steps" | "edits" | "surgery" => candidates.clone().find(|top| *top == "operations"),
+                _ => suggest::nearest(name, candidates),
+            });
             if let Some(near) = near {
                 fields.entry(near).or_insert(pair);
             }

@@ -26,6 +26,48 @@ pub(super) fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) 
     parts.next().copied().filter(|_| parts.next().is_none())
 }
 
+/// What an operation of another tool, or of another habit, is called here.
+pub(super) fn operation(word: &str) -> Option<&'static str> {
+    Some(match plain(word).as_str() {
+        "slerp" => "write `op: interpolate` with `method: slerp`",
+        "lerp" | "linear" | "merge" | "average" | "blend" | "mix" => {
+            "write `op: interpolate` with `method: lerp`"
+        }
+        "task_arithmetic" | "task_vector" | "delta" | "sum" | "subtract" | "sub" => {
+            "write `op: add`; a negative `alpha` subtracts"
+        }
+        "ablate" | "zero" | "remove" | "delete" | "drop" | "mask" | "skip" | "disable" => {
+            "write `op: prune` with a `granularity`, or `op: scale` with `factor: 0`"
+        }
+        "multiply" | "mul" | "amplify" | "weight" => "write `op: scale` with a `factor`",
+        "copy" | "swap" | "set" | "graft" | "transplant" | "passthrough" => "write `op: replace`",
+        _ => return None,
+    })
+}
+
+/// The field that a word of another tool, or of another habit, stands for: the first that the operation has.
+pub(super) fn field<'w>(word: &str, has: &[&'w str]) -> Option<&'w str> {
+    let meant: &[&str] = match plain(word).as_str() {
+        "t" | "weight" | "strength" | "lambda" | "amount" | "value" | "coefficient" | "scaling" | "scale"
+        | "multiplier" | "by" => &["factor", "alpha", "ratio"],
+        "target" | "targets" | "keys" | "key" | "tensors" | "tensor" | "filter" | "match" | "glob"
+        | "regex" | "module" | "modules" => &["pattern"],
+        "type" | "operation" | "action" => &["op"],
+        "donor" | "from" | "model" | "file" | "path" | "delta" | "task_vector" => &["source", "source_a"],
+        "a" | "model_a" | "base_model" => &["source_a"],
+        "b" | "model_b" => &["source_b"],
+        "heads" | "head" => &["head_ids"],
+        "layers" | "layer" => &["layer_ids"],
+        "channels" | "channel" | "neurons" => &["channel_ids"],
+        "ids" | "indices" | "index" => &["head_ids", "layer_ids", "channel_ids"],
+        "mode" | "merge_method" | "kind" => &["method", "granularity"],
+        "skip" | "except" | "ignore" | "without" | "exclusions" => &["exclude"],
+        "label" | "title" | "comment" | "description" => &["name"],
+        _ => return None,
+    };
+    meant.iter().find_map(|name| has.iter().copied().find(|has| has == name))
+}
+
 /// `a`, `b` and `c`, in backticks.
 pub(super) fn list<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     let words: Vec<&str> = words.into_iter().collect();

@@ -57,6 +57,11 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
             if matches!(field, Field::Pattern | Field::Exclude | Field::SourceKey) =>
         {
             let help = match flow_text(node, report.text) {
+                _ if several(node) && field == Field::Pattern => {
+                    "a pattern is one text: join the keys with braces, such as \"{lm_head,model.norm}.weight\", or write \
+                     one operation for each"
+                        .to_owned()
+                }
                 Some(written) => {
                     format!(
                         "quote the pattern, or YAML reads its signs as its own: {}",
@@ -79,6 +84,12 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
         }
     }
     None
+}
+
+/// Whether a node is a list of what could be keys, not a set of characters that lacks its quotes.
+fn several(node: &Node) -> bool {
+    matches!(&node.value, Value::List(items)
+        if items.iter().any(|item| matches!(&item.value, Value::Text(text) if text.contains('.'))))
 }
 
 /// Whether the dialect of patterns judges a field's text.
