@@ -85,9 +85,10 @@ pub(super) fn missing(tally: &mut Tally, donor: &Donor, key: &str) {
                     pattern fill the place, or write one operation for each donor key"
                 .to_owned();
         }
+        let help = near::donor_help(&donor.weights, key);
+        let joint = if help.starts_with("the donor") { "" } else { "in this donor: " };
         format!(
-            "narrow the pattern or `exclude` these keys, or take a donor that has them; {}",
-            near::donor_help(&donor.weights, key)
+            "narrow the pattern or `exclude` these keys, or take a donor that has them; {joint}{help}"
         )
     });
 }

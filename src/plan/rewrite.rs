@@ -61,16 +61,18 @@ fn as_glob(pattern: &str) -> String {
     // A regular expression gives itself away by an anchor, an escape, a group or a quantifier of digits.
     if text.starts_with('^') || text.ends_with('$') || text.contains(['\\', '|', '+']) {
         text = text.trim_start_matches('^').trim_end_matches('$').to_owned();
+        // An escaped dot is kept apart until every other dot is read.
         for (from, to) in [
+            ("\\.", "\u{0}"),
             ("\\d+", "*"),
             ("\\d*", "*"),
             ("\\d", "?"),
             ("\\w+", "*"),
             ("[0-9]+", "*"),
             ("[^.]+", "*"),
-            ("\\.", "."),
             (".+", "*"),
             (".*", "*"),
+            ("\u{0}", "."),
         ] {
             text = text.replace(from, to);
         }
@@ -107,7 +109,7 @@ fn spread(text: &str) -> String {
                 written.push_str(body);
             }
             '[' => match range(body) {
-                Some((low, high)) => written.push_str(&format!("{{{low}..{high}}}")),
+                Some((low, high)) => written.extend(["{", low, "..", high, "}"]),
                 None => written.push_str(&inside[..=end]),
             },
             _ => {
@@ -115,7 +117,7 @@ fn spread(text: &str) -> String {
                     Some((low, high)) => format!("{low}..{high}"),
                     None => part.to_owned(),
                 });
-                written.push_str(&format!("{{{}}}", parts.collect::<Vec<_>>().join(",")));
+                written.extend(["{", &parts.collect::<Vec<_>>().join(","), "}"]);
             }
         }
         rest = &inside[end + 1..];

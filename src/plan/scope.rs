@@ -56,15 +56,15 @@ fn scan(operation: &Operation, index: &TensorIndex) -> Scope {
         if !matcher.matches(key.as_str()) {
             continue;
         }
-        let mut excluded = false;
+        let mut out = false;
         for (exclude, met) in excludes.iter().zip(&mut met) {
             // One that was met already is asked only as long as no other answers.
-            if !(excluded && *met) && exclude.matches(key.as_str()) {
-                excluded = true;
+            if !(out && *met) && exclude.matches(key.as_str()) {
+                out = true;
                 *met = true;
             }
         }
-        if excluded {
+        if out {
             scope.excluded += 1;
         } else {
             scope.matched.push(range.start + offset);

@@ -148,7 +148,7 @@ fn layers_that_others_depend_on_are_warned_of_with_the_exclude_that_spares_them(
         codes(&plan(&file(&operation), made(dir.path(), config, SHARING)).expect("a plan"))
     };
     let (scalar, kv) = (r#""*.layer_scalar""#, r#""*.self_attn.{k_proj,v_proj,k_norm,v_norm}.*""#);
-    assert_eq!(remarks(1, "x"), [Code::ResidualOrSharedKv]);
+    assert_eq!(remarks(1, r#""model.layers.*.q_norm""#)[0], Code::ResidualOrSharedKv);
     assert_eq!(
         remarks(1, scalar),
         [Code::ResidualOrSharedKv],
@@ -255,4 +255,26 @@ fn advice_and_warnings_do_not_refuse() {
     let plan = planned("bf16", "op: scale, pattern: model.norm.weight, factor: 1");
     assert!(plan.diagnostics().iter().all(|d| d.severity() == Severity::Advice));
     assert_eq!((plan.programs().len(), plan.digest()), (0, None));
+}
+
+#[test]
+fn what_does_nothing_in_a_pattern_or_an_exclude_is_advised_of() {
+    let helps = |operation: &str| {
+        let plan = planned("bf16", operation);
+        assert!(!plan.programs().is_empty(), "{operation}");
+        let dead = plan.diagnostics().iter().filter(|found| found.code == Code::DeadAlternative);
+        dead.map(|found| found.help.clone().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let scale = |pattern: &str, exclude: &str| {
+        helps(&format!(r#"op: scale, pattern: "{pattern}", exclude: "{exclude}", factor: 2"#))
+    };
+    let pattern = "model.layers.0.mlp.*";
+    assert!(scale(pattern, "model.layers.0.mlp.up_proj")[0].contains("completed it would match 1 key"));
+    assert!(scale(pattern, "model.layers.1.*")[0].contains("none that `pattern` matches"));
+    assert_eq!(scale(pattern, "*.up_proj.weight"), [""; 0]);
+    assert_eq!(
+        scale("model.layers.[0..1].mlp.*", "*.up_proj.weight"),
+        ["a range of numbers is written `{0..1}`"]
+    );
+    assert_eq!(scale("model.layers.[0-1].mlp.*", "*.up_proj.weight"), [""; 0]);
 }
