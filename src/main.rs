@@ -7,5 +7,8 @@ use mlxcel::cli::Cli;
 use mlxcel::command;
 
 fn main() -> ExitCode {
-    command::run(Cli::parse().command)
+    match Cli::try_parse() {
+        Ok(cli) => command::run(cli.command),
+        Err(error) => command::refuse(&error),
+    }
 }

@@ -209,8 +209,8 @@ fn differences(figures: &[&Figures]) -> String {
     if let Some((_, max)) = range(|one| one.max) {
         parts.push(format!("max {}", number(max)));
     }
-    if let Some((low, high)) = range(|one| one.relative.map(|ratio| ratio * 100.0)) {
-        let (low, high) = (number(low), number(high));
+    if let Some((low, high)) = range(|one| one.relative) {
+        let (low, high) = (percent(low), percent(high));
         parts.push(if low == high { format!("change {low} %") } else { format!("change {low} to {high} %") });
     }
     if let Some((cosine, _)) = range(|one| one.cosine) {
@@ -242,10 +242,35 @@ fn number(value: f64) -> String {
     }
 }
 
+/// The figure before a percent sign: never with an exponent, which nobody reads as a share.
+fn percent(ratio: f64) -> String {
+    match ratio * 100.0 {
+        tiny if tiny > 0.0 && tiny < 1e-4 => "<0.0001".to_owned(),
+        huge if huge > 1e6 => ">1000000".to_owned(),
+        large if large >= 1e5 => format!("{large:.0}"),
+        value => number(value),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checkpoint::Key;
+
+    #[test]
+    fn shares_are_written_without_exponents() {
+        for (ratio, text) in [
+            (0.0, "0"),
+            (1e-9, "<0.0001"),
+            (0.000_012, "0.0012"),
+            (0.5, "50"),
+            (3_000.0, "300000"),
+            (1e30, ">1000000"),
+            (f64::INFINITY, ">1000000"),
+        ] {
+            assert_eq!(percent(ratio), text);
+        }
+    }
 
     fn differs(key: &str, max: f64, relative: f64) -> Comparison {
         let figures = Figures {

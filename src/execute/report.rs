@@ -184,7 +184,7 @@ impl OperationReport {
         }
         let _ = write!(line, "{}, {}, {changed} elements changed", count(*tensors, "tensor"), bytes(*size));
         if let Some(change) = self.relative_change {
-            let _ = write!(line, ", by {:.3} %", change * 100.0);
+            let _ = write!(line, ", by {}", percent(change));
         }
         if *lost > 0 {
             let _ = write!(line, ", {lost} lost to rounding");
@@ -193,9 +193,18 @@ impl OperationReport {
             let _ = write!(line, ", {} mixed by lerp", count(*lerp_fallbacks, "tensor"));
         }
         if let Some(error) = self.effective_error {
-            let _ = write!(line, ", rounding error {:.3} %", error * 100.0);
+            let _ = write!(line, ", rounding error {}", percent(error));
         }
         line
+    }
+}
+
+/// A share of one, of any size, in few digits.
+fn percent(ratio: f64) -> String {
+    match ratio * 100.0 {
+        tiny if tiny > 0.0 && tiny < 0.0005 => "less than 0.001 %".to_owned(),
+        huge if huge > 1e6 => "more than 1000000 %".to_owned(),
+        value => format!("{value:.3} %"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::fold::{fold, runs};
-use super::say::count;
+use super::say::{count, parameter};
 use super::subject::{one_edit, subjects};
 use super::{Action, Edit, Plan, Region, Step};
 use crate::checkpoint::Origin;
@@ -142,8 +142,10 @@ fn what(file: &SurgeryFile, operation: &Operation, look: Look) -> String {
         path.strip_prefix(".").unwrap_or(path).display().to_string()
     };
     match &operation.kind {
-        Kind::Scale { factor } => format!("scale {times} {}", factor.value),
-        Kind::Add { source, alpha } => format!("add {} {times} {}", alpha.value, donor(&source.value)),
+        Kind::Scale { factor } => format!("scale {times} {}", parameter(factor.value)),
+        Kind::Add { source, alpha } => {
+            format!("add {} {times} {}", parameter(alpha.value), donor(&source.value))
+        }
         Kind::Prune { granularity, ids } => {
             let mut numbers: Vec<u64> = ids.value.iter().map(|id| id.value).collect();
             numbers.sort_unstable();
@@ -164,7 +166,7 @@ fn what(file: &SurgeryFile, operation: &Operation, look: Look) -> String {
             donor(&source_a.value),
             look.either("→", "->"),
             donor(&source_b.value),
-            ratio.value,
+            parameter(ratio.value),
             match method.value {
                 Method::Lerp => "lerp",
                 Method::Slerp => "slerp",

@@ -29,9 +29,8 @@ pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[us
 fn adds_one(family: &str, format: Option<&str>) -> bool {
     match family {
         "gemma" | "gemma2" | "gemma3" | "gemma3_text" | "paligemma" | "recurrent_gemma" => true,
-        "qwen3_next" | "qwen3_5" | "qwen3_5_moe" | "qwen3_5_text" | "qwen3_5_moe_text" => {
-            format == Some("pt")
-        }
+        "qwen3_next" | "qwen3_next_text" | "qwen3_5" | "qwen3_5_text" | "qwen3_5_moe"
+        | "qwen3_5_moe_text" => format == Some("pt"),
         _ => false,
     }
 }

@@ -83,8 +83,19 @@ fn whole_set<'d>(
     theirs: &str,
     faults: &mut Tally,
 ) -> Option<Vec<(usize, Found<'d>)>> {
-    let (stem, _) = theirs.rsplit_once('.').unwrap_or((theirs, ""));
+    let (stem, suffix) = theirs.rsplit_once('.').unwrap_or((theirs, ""));
     let (codes, scales, biases) = (theirs.to_owned(), format!("{stem}.scales"), format!("{stem}.biases"));
+    if matches!(suffix, "scales" | "biases") && donor.find(&format!("{stem}.weight")).is_some() {
+        let (base_key, _) = context.entry(set.codes);
+        faults.add_detail(
+            Code::DtypeMismatch,
+            format!("`source_key` gives the {suffix} of donor `{}` for a quantized weight", donor.written),
+            "let `source_key` name the donor's `.weight`: its scales and biases are taken with it".to_owned(),
+            base_key.as_str(),
+            theirs,
+        );
+        return None;
+    }
     // A dense donor lacks scales because it is dense: say that, once.
     if let Some((_, _, other)) = donor.find(&codes)
         && Class::of(other.dtype) == Class::Float

@@ -49,6 +49,12 @@ pub(super) fn list(items: &[String], more: usize) -> String {
     text
 }
 
+/// A parameter as short as it can be written: `0.5`, `2`, `1e-46`.
+pub(super) fn parameter(value: f64) -> String {
+    let text = format!("{value:?}");
+    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
 /// "1 tensor", "3 tensors".
 pub(super) fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
@@ -62,6 +68,13 @@ pub(super) fn ranges(numbers: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_short() {
+        for (value, text) in [(2.0, "2"), (-0.5, "-0.5"), (1e-46, "1e-46"), (1e22, "1e22"), (120.0, "120")] {
+            assert_eq!(parameter(value), text);
+        }
+    }
 
     #[test]
     fn lists_spell_out_three_names_and_count_the_rest() {

@@ -38,8 +38,10 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
             || "a tag that nothing knows".to_owned(),
             |tag| format!("unknown tag `{}`", shown(tag)),
         );
-        help =
-            Some("values need no tag here: drop it; a text that begins with `!` must be quoted".to_owned());
+        help = Some(match unquoted_pattern(text, span.start) {
+            Some(value) => quote_it(value),
+            None => "values need no tag here: drop it; a text that begins with `!` must be quoted".to_owned(),
+        });
     } else if let Some(place) = bad_escape(text, span.start) {
         span = place;
         help = Some(
@@ -47,10 +49,17 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
                 .to_owned(),
         );
     } else if let Some(value) = unquoted_pattern(text, span.start) {
-        help =
-            Some(format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(&shown(value))));
+        help = Some(quote_it(value));
     } else if leading_tab(text, span.start) || message.starts_with("tab") {
         help = Some("YAML is indented by spaces: replace the tab".to_owned());
+    } else if let Some((place, sign)) = unexpected(text, &message, span.start) {
+        span = place;
+        message = format!("unexpected character `{}`", sign.escape_debug());
+        help = Some(if sign.is_control() {
+            "YAML has no such character: remove it, or write it as an escape in double quotes".to_owned()
+        } else {
+            format!("a text that begins with `{sign}` must be quoted")
+        });
     } else if let Some(name) = unknown_anchor(text, error, span.start) {
         help = Some(format!(
             "no `&{}` stands above this place; a text that begins with `*` must be quoted",
@@ -117,6 +126,22 @@ fn pattern_value(line: &str) -> Option<&str> {
 fn flow_value(rest: &str) -> &str {
     let rest = rest.split(", ").next().unwrap_or(rest).trim();
     rest.strip_suffix('}').unwrap_or(rest)
+}
+
+fn quote_it(pattern: &str) -> String {
+    format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(&shown(pattern)))
+}
+
+/// The character that the parser did not expect, with its place. Within a plain scalar it stops one before it.
+fn unexpected(text: &str, message: &str, start: usize) -> Option<(Span, char)> {
+    if !message.to_ascii_lowercase().starts_with("unexpected character") {
+        return None;
+    }
+    let rest = text.get(start..)?;
+    let line = rest.split(['\n', '\r']).next().unwrap_or_default();
+    let control = line.char_indices().find(|(_, sign)| sign.is_control() && *sign != '\t');
+    let (at, sign) = control.or_else(|| rest.char_indices().next())?;
+    Some((start + at..start + at + sign.len_utf8(), sign))
 }
 
 /// The first escape that YAML does not know in the double-quoted scalar that begins at `start`.

@@ -203,7 +203,8 @@ fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<
 fn ratio(node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
     let ratio = number(Field::Ratio, node, report)?;
     if !(0.0..=1.0).contains(&ratio.value) {
-        let message = format!("`ratio` is {}, not between 0 and 1", ratio.value);
+        let written = report.text.get(node.span.clone()).unwrap_or_default();
+        let message = format!("`ratio` is {}, not between 0 and 1", shown(written));
         let refusal = node.blame(Diagnostic::new(Code::RatioOutOfRange, message), "");
         report.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
         return None;
@@ -255,16 +256,22 @@ fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>
     {
         return Some(node.with(id));
     }
-    let message = match &node.value {
-        Value::Int(_) => format!("`{}` has a negative number", field.name()),
-        Value::Float(_) => format!("`{}` has a number that is not whole", field.name()),
-        other => format!("`{}` has {}, not a whole number", field.name(), other.kind()),
+    let written = report.text.get(node.span.clone()).unwrap_or_default();
+    let digits = written.bytes().all(|byte| byte.is_ascii_digit());
+    let mut help = "ids are whole numbers, counted from 0".to_owned();
+    let what = match &node.value {
+        Value::Int(value) if *value < 0 => "a negative number".to_owned(),
+        // The parser has `010` for a float, since YAML 1.1 read it as 8.
+        Value::Float(_) if digits && written.len() > 1 && written.starts_with('0') => {
+            help = format!("write `{}`", written.trim_start_matches('0'));
+            "a number with leading zeros".to_owned()
+        }
+        Value::Int(_) => "a number that is too large".to_owned(),
+        Value::Float(_) if digits => "a number that is too large".to_owned(),
+        Value::Float(_) => "a number that is not whole".to_owned(),
+        other => format!("{}, not a whole number", other.kind()),
     };
-    report.bad_value(
-        &node.visible().with(Value::Null),
-        message,
-        "",
-        "ids are whole numbers, counted from 0".to_owned(),
-    );
+    let message = format!("`{}` has {what}", field.name());
+    report.bad_value(&node.visible().with(Value::Null), message, "", help);
     None
 }

@@ -179,11 +179,14 @@ fn a_closed_pipe_ends_quietly() {
 fn a_full_disk_is_an_error() {
     if let Ok(full) = fs::File::create("/dev/full") {
         let stage = Stage::new("llama-3.2-1b", SCALE);
-        let mut command = command(stage.dir());
-        command.args(["surgery", "plan", "surgery.yaml", "--model", "model"]).stdout(full);
-        let run = ended(command.output().expect("the program can be run"));
-        assert_eq!(run.code, 1);
-        assert!(run.stderr.contains("standard output cannot be written"), "{}", run.stderr);
+        for arguments in ["surgery plan surgery.yaml --model model", "surgery plan --help", "--version"] {
+            let mut command = command(stage.dir());
+            let full = full.try_clone().expect("a handle can be had twice");
+            command.args(arguments.split(' ')).stdout(full);
+            let run = ended(command.output().expect("the program can be run"));
+            assert_eq!(run.code, 1, "{arguments}");
+            assert!(run.stderr.contains("standard output cannot be written"), "{}", run.stderr);
+        }
     }
 }
 

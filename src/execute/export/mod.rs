@@ -13,7 +13,7 @@ mod staging;
 pub use error::ExportError;
 
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,8 +56,12 @@ pub fn export(
     progress: &mut (dyn FnMut(u64, u64) + Send),
     stop: &AtomicBool,
 ) -> Result<Exported, ExportError> {
-    if output.symlink_metadata().is_ok() {
-        return Err(ExportError::Exists { path: output.to_owned() });
+    match output.symlink_metadata() {
+        Ok(_) => return Err(ExportError::Exists { path: output.to_owned() }),
+        // A missing parent is named when something is to be written in it.
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        // A name that is too long, a parent that is a file or may not be looked into.
+        Err(error) => return Err(ExportError::write(output)(error)),
     }
     let mut executor = Executor::new(plan)?;
     let head = Head::of_broken_tie(plan);

@@ -4,6 +4,7 @@
 //! holds was left behind by an export that was killed, and the next one to the same place removes it.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -74,13 +75,34 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
+/// What the directory's name begins with. File systems allow names of 255 bytes; the beginning and a hash stand for
+/// one that leaves no room for what comes after it.
 fn prefix(output: &Path) -> String {
-    format!(".{}.", output.file_name().unwrap_or_default().to_string_lossy())
+    const LONGEST: usize = 200;
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    if name.len() <= LONGEST {
+        return format!(".{name}.");
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let beginning = name.get(..name.floor_char_boundary(LONGEST - 17)).unwrap_or_default();
+    format!(".{beginning}-{:016x}.", hasher.finish())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_output_may_have_the_longest_name_there_is() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in ["x".repeat(255), "ä".repeat(127)] {
+            let output = parent.path().join(&name);
+            Staging::new(parent.path(), &output).unwrap().publish(&output).unwrap();
+            assert!(output.is_dir());
+            assert_ne!(prefix(&output), prefix(Path::new(&format!("{}y", &name[..name.len() - 2]))));
+        }
+    }
 
     #[test]
     fn leftovers_are_removed_unless_somebody_writes_in_them() {

@@ -91,11 +91,16 @@ pub(super) fn find(context: &Context<'_>, path: String) -> Result<Option<Linear>
 
 /// A weight that is no matrix.
 pub(super) fn not_flat(dimensions: usize) -> Obstacle {
-    let reason = match dimensions {
-        3 => "experts stacked in one tensor cannot be pruned by channel or head".to_owned(),
-        n => format!("a weight of {n} dimensions has no rows and columns"),
-    };
-    Obstacle::layout(reason, "use a checkpoint with tensors for each expert, or prune whole layers")
+    if dimensions == 3 {
+        let reason = "experts stacked in one tensor cannot be pruned by channel or head";
+        return Obstacle::layout(
+            reason,
+            "use a checkpoint with tensors for each expert, or prune whole layers",
+        );
+    }
+    let s = if dimensions == 1 { "" } else { "s" };
+    let reason = format!("a weight of {dimensions} dimension{s} has no rows and columns");
+    Obstacle::layout(reason, "prune whole layers instead")
 }
 
 impl Linear {

@@ -210,7 +210,10 @@ impl Reader<'_> {
     /// An alternative written as `a..b`.
     fn range(&mut self, span: &Span) -> Result<Option<Part>, PatternError> {
         let text = self.text.get(span.clone()).unwrap_or_default();
-        let Some((low, high)) = text.split_once("..") else { return Ok(None) };
+        // Braces and classes within have dots of their own.
+        let (Some((low, high)), true) = (text.split_once(".."), outside_groups(text).contains("..")) else {
+            return Ok(None);
+        };
         let digits = |side: &str| !side.is_empty() && side.bytes().all(|byte| byte.is_ascii_digit());
         let refuse = |message: String, help: String| Err(error(span.clone(), message, help));
         if !digits(low) || !digits(high) {
@@ -258,6 +261,31 @@ impl Reader<'_> {
         self.at += sign.len_utf8();
         Some(sign)
     }
+}
+
+/// An alternative without what stands in braces and brackets within it, and without what is escaped.
+fn outside_groups(alternative: &str) -> String {
+    let (mut braces, mut class, mut outside) = (0_usize, false, String::new());
+    let mut signs = alternative.chars();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' => {
+                signs.next();
+            }
+            ']' => class = false,
+            _ if class => {}
+            '[' => class = true,
+            '{' => braces += 1,
+            '}' => braces = braces.saturating_sub(1),
+            _ if braces == 0 => {
+                outside.push(sign);
+                continue;
+            }
+            _ => {}
+        }
+        outside.push(' ');
+    }
+    outside
 }
 
 fn error(span: Span, message: impl Into<String>, help: impl Into<String>) -> PatternError {

@@ -81,6 +81,10 @@ fn a_range_of_numbers_is_its_numbers() {
     check("l.{0..11}.w", &["l.0.w", "l.9.w", "l.11.w"], &["l.12.w", "l.00.w", "l..w"]);
     check("{7..7}", &["7"], &["6"]);
     check("{0..2,9}", &["0", "2", "9"], &["3"]);
+    check("{0..3,{5..6}}", &["0", "3", "5", "6"], &["4", "5..6"]);
+    check("{a{0..1}b,c}", &["a0b", "a1b", "c"], &["a2b", "ab"]);
+    check("{[..],a}", &[".", "a"], &[".."]);
+    check(r"{a\.\.b,c}", &["a..b", "c"], &[]);
 }
 
 #[test]
@@ -108,6 +112,7 @@ fn mistakes_are_refused_at_their_place() {
     check_refused("{01..3}", "01..3", "`01` has leading zeros");
     check_refused("{0..4096}", "0..4096", "the range has more than 4096 values");
     check_refused("{a..c}", "a..c", "`a..c` is not a range of numbers");
+    check_refused("{{0..1}..3}", "{0..1}..3", "`{0..1}..3` is not a range of numbers");
     check_refused("{0..99999999999999999999}", "0..99999999999999999999", "a number is too large");
     check_refused(&"{".repeat(9), "{", "braces stand too deep in braces");
     assert!(Pattern::parse("{0..4095}").is_ok());

@@ -95,7 +95,9 @@ fn unquoted_patterns_are_answered_with_quotes() {
     let value = |value: &str| {
         format!("version: 1\noperations:\n  - op: scale\n    pattern: {value}\n    factor: 1\n")
     };
-    for pattern in ["*.weight", "[ab]*", "{a,b}.weight", "[ab]", "*.{a,b}.w", "{a,b}", "*norm"] {
+    for pattern in
+        ["*.weight", "[ab]*", "{a,b}.weight", "[ab]", "*.{a,b}.w", "{a,b}", "*norm", "[!a]*", "!a*.w"]
+    {
         check_help(&value(pattern), &format!("\"{pattern}\""));
     }
     check_help(&value("\"model\\.x\""), "single quotes");
@@ -104,6 +106,17 @@ fn unquoted_patterns_are_answered_with_quotes() {
         "version: 1\noperations:\n  - op: scale\n    pattern: a\n    factor: 1\n    exclude:\n      - *.bias\n",
         "\"*.bias\"",
     );
+}
+
+#[test]
+fn a_character_that_yaml_does_not_know_is_marked_itself() {
+    for (value, sign) in
+        [("@a", "@"), ("%a", "%"), ("`a", "`"), ("ab\u{7}c", "\u{7}"), ("\u{1b}[0m", "\u{1b}")]
+    {
+        let text = format!("version: 1\noperations:\n  - {{op: scale, pattern: {value}, factor: 1}}\n");
+        check(&text, &[&format!("syntax: {sign}")]);
+        check_help(&text, if sign.starts_with(char::is_control) { "remove it" } else { "must be quoted" });
+    }
 }
 
 #[test]

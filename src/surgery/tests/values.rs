@@ -129,6 +129,19 @@ fn ids_are_whole_numbers_in_a_list() {
         &["bad_value: -1", "bad_value: 1.5", "bad_value: '3'", "bad_value: ~"],
     );
     check_help(&format!("version: 1\noperations: [{{{}}}]", prune("3")), "`layer_ids: [3]`");
+    for (ids, what) in [
+        ("[010]", "leading zeros"),
+        ("[99999999999999999999]", "too large"),
+        ("[99999999999999999999999999999999999999999999]", "too large"),
+        ("[-99999999999999999999]", "negative"),
+        ("[1.5]", "not whole"),
+        ("[1e3]", "not whole"),
+    ] {
+        let file = parse(&format!("version: 1\noperations: [{{{}}}]", prune(ids)));
+        let messages: Vec<_> = file.diagnostics.iter().map(|found| found.message.as_str()).collect();
+        assert!(matches!(messages[..], [message] if message.contains(what)), "{ids}: {messages:?}");
+    }
+    check_help(&format!("version: 1\noperations: [{{{}}}]", prune("[010]")), "`10`");
 }
 
 #[test]

@@ -158,7 +158,8 @@ fn a_head_count_of_the_wrong_type_is_not_the_default_of_the_model_type() {
         let text = "version: 1\noperations:\n  - {op: prune, granularity: attention_head, pattern: '*', head_ids: [1]}\n";
         let file = mlxcel::SurgeryFile::parse(std::path::Path::new("surgery.yaml"), text.as_bytes());
         let refusal = mlxcel::plan(&file, mlxcel::Checkpoint::open(dir.path()).unwrap());
-        let codes: Vec<Code> = refusal.unwrap_err().diagnostics.iter().map(|d| d.code).collect();
-        assert!(codes.contains(&Code::UnsupportedLayout), "{name} {value}: {codes:?}");
+        let found = refusal.unwrap_err().diagnostics;
+        let layout = found.iter().find(|one| one.code == Code::UnsupportedLayout);
+        assert!(layout.is_some_and(|one| one.message.contains(name)), "{name} {value}: {found:?}");
     }
 }

@@ -5,7 +5,8 @@ use super::super::linear::{self, Linear, Obstacle};
 use crate::diagnostic::Code;
 
 /// Families whose `q_proj` holds a gate beside each head's query.
-const GATED: [&str; 5] = ["qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen3_5_text", "qwen3_5_moe_text"];
+const GATED: [&str; 6] =
+    ["qwen3_next", "qwen3_next_text", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"];
 
 pub(super) fn has(context: &Context<'_>, parent: &str, leaf: &str) -> bool {
     ["weight", "qweight"].iter().any(|s| context.index().position(&format!("{parent}.{leaf}.{s}")).is_some())
@@ -56,8 +57,18 @@ impl Attention {
         let count = |n| count(n).filter(|&n| n > 0);
         let config = context.config();
         let (Some(heads), Some(kv_heads)) = (count(config.heads), count(config.kv_heads)) else {
-            let reason = "`config.json` does not say how many attention heads there are";
-            return Err(Obstacle::layout(reason, "give it `num_attention_heads`"));
+            let of_queries = count(config.heads).is_none();
+            let field = if of_queries { "num_attention_heads" } else { "num_key_value_heads" };
+            return Err(match config.value(field) {
+                Some(_) => Obstacle::layout(
+                    format!("`{field}` in `config.json` is not a whole number above 0"),
+                    "repair `config.json`: it must be the one that the model was published with",
+                ),
+                None => Obstacle::layout(
+                    "`config.json` does not say how many attention heads there are",
+                    format!("give it `{field}`"),
+                ),
+            });
         };
         let gate = if GATED.contains(&family) { 2 } else { 1 };
         // Rows of q for one feature of every head: what width is multiplied by.
