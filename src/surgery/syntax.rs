@@ -48,10 +48,6 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
             "use single quotes: within double quotes a backslash begins a YAML escape, and this is none"
                 .to_owned(),
         );
-    } else if let Some(value) = unquoted_pattern(text, span.start) {
-        help = Some(quote_it(value));
-    } else if leading_tab(text, span.start) || message.starts_with("tab") {
-        help = Some("YAML is indented by spaces: replace the tab".to_owned());
     } else if let Some((place, sign)) = unexpected(text, &message, span.start) {
         span = place;
         message = format!("unexpected character `{}`", sign.escape_debug());
@@ -60,6 +56,10 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
         } else {
             format!("a text that begins with `{sign}` must be quoted")
         });
+    } else if let Some(value) = unquoted_pattern(text, span.start) {
+        help = Some(quote_it(value));
+    } else if leading_tab(text, span.start) || message.starts_with("tab") {
+        help = Some("YAML is indented by spaces: replace the tab".to_owned());
     } else if let Some(name) = unknown_anchor(text, error, span.start) {
         help = Some(format!(
             "no `&{}` stands above this place; a text that begins with `*` must be quoted",

@@ -261,6 +261,7 @@ fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>
     let mut help = "ids are whole numbers, counted from 0".to_owned();
     let what = match &node.value {
         Value::Int(value) if *value < 0 => "a negative number".to_owned(),
+        Value::Float(value) if *value < 0.0 => "a negative number".to_owned(),
         // The parser has `010` for a float, since YAML 1.1 read it as 8.
         Value::Float(_) if digits && written.len() > 1 && written.starts_with('0') => {
             help = format!("write `{}`", written.trim_start_matches('0'));
