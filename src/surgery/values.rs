@@ -264,7 +264,8 @@ fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>
         Value::Float(value) if *value < 0.0 => "a negative number".to_owned(),
         // The parser has `010` for a float, since YAML 1.1 read it as 8.
         Value::Float(_) if digits && written.len() > 1 && written.starts_with('0') => {
-            help = format!("write `{}`", written.trim_start_matches('0'));
+            let plain = written.trim_start_matches('0');
+            help = format!("write `{}`", if plain.is_empty() { "0" } else { plain });
             "a number with leading zeros".to_owned()
         }
         Value::Int(_) => "a number that is too large".to_owned(),

@@ -142,6 +142,7 @@ fn ids_are_whole_numbers_in_a_list() {
         assert!(matches!(messages[..], [message] if message.contains(what)), "{ids}: {messages:?}");
     }
     check_help(&format!("version: 1\noperations: [{{{}}}]", prune("[010]")), "`10`");
+    check_help(&format!("version: 1\noperations: [{{{}}}]", prune("[00]")), "`0`");
 }
 
 #[test]
