@@ -247,7 +247,7 @@ fn loading_with_surgery_takes_no_more_memory_than_the_plan_says() {
         assert_eq!(run.code, 0, "{}", run.stderr);
         peak
     };
-    let (plain, operated) = (score(&[]), score(&["--surgery", "surgery.yaml"]));
-    let extra = operated.saturating_sub(plain);
+    let (untouched, operated) = (score(&[]), score(&["--surgery", "surgery.yaml"]));
+    let extra = operated.saturating_sub(untouched);
     assert!(extra <= promised + SLACK, "{extra} bytes, and {promised} were promised");
 }
