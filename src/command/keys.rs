@@ -53,7 +53,8 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
     }
     match args.format() {
         PlanFormat::Text => {
-            let table: Vec<_> = keys.iter().map(|line| (line.key.to_string(), line.text())).collect();
+            let mut table: Vec<_> = keys.iter().map(|line| (line.key.to_string(), line.text())).collect();
+            table.sort_by_cached_key(|(key, _)| natural(key));
             output::stdout(&rows(&table, 0, output::list_look()))?;
         }
         PlanFormat::Json => {
@@ -85,6 +86,15 @@ impl Opened {
             Err(errors) => Err(plan::donor_refusals(path, &errors)),
         }
     }
+}
+
+/// What keys are ordered by for people: layer 2 stands before layer 10.
+fn natural(key: &str) -> Vec<(u64, String)> {
+    let part = |part: &str| match part.parse() {
+        Ok(number) => (number, String::new()),
+        Err(_) => (u64::MAX, part.to_owned()),
+    };
+    key.split('.').map(part).collect()
 }
 
 /// The diagnostics on standard error; those with a place have it in the pattern, which stands in for a file.

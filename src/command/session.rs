@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::output;
 use crate::checkpoint::{Checkpoint, ReadError, ReadErrorKind};
 use crate::cli::{DtypeChoice, WeightsArgs};
-use crate::diagnostic::{Code, Diagnostic, Source, render};
+use crate::diagnostic::{Code, Diagnostic, Severity, Source, render};
 use crate::load::{Loaded, Options, load, load_beside};
 use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
@@ -95,7 +95,19 @@ impl<'a> Session<'a> {
 
     fn opened(self) -> Self {
         if !self.quiet {
-            say(self.plan.diagnostics(), self.source.as_ref());
+            // Advice is for whoever writes the file: at each run it would drown what matters.
+            let (advice, rest): (Vec<Diagnostic>, Vec<Diagnostic>) = self
+                .plan
+                .diagnostics()
+                .iter()
+                .cloned()
+                .partition(|found| found.severity() == Severity::Advice);
+            say(&rest, self.source.as_ref());
+            if !advice.is_empty() {
+                let count = advice.len();
+                let pieces = if count == 1 { "a piece".to_owned() } else { format!("{count} pieces") };
+                output::stderr(&format!("{pieces} of advice: see `mlxcel surgery plan`\n"));
+            }
         }
         self
     }
