@@ -22,7 +22,8 @@ impl Bar {
         Self::new(what, line)
     }
 
-    fn new(what: &'static str, line: &str) -> Self {
+    /// A bar that is drawn as `line`, a template of indicatif's, in which `{msg}` is what is being done.
+    pub(super) fn new(what: &'static str, line: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(line) {
             bar.set_style(style);

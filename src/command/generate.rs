@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::bar::Bar;
 use super::session::{self, Ended, Model, Session, rate, seconds};
 use super::{Outcome, interrupt, output};
 use crate::cli::GenerateArgs;
@@ -123,9 +124,15 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
     let mut text = String::new();
     interrupt::hold();
     let begin = Instant::now();
-    let generation = Generation::start(&*model.loaded.model, request, |_| {
+    let line = "{msg} {bar:30} {pos}/{len} tokens {eta}";
+    let mut bar = (!args.model.quiet).then(|| Bar::new("reading the prompt", line));
+    let generation = Generation::start(&*model.loaded.model, request, |done| {
+        if let Some(bar) = &mut bar {
+            bar.set(done as u64, prompt_len as u64);
+        }
         if requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
+    drop(bar);
     let mut answer = Answer { prefill: begin.elapsed(), ..Answer::default() };
     if let Some(mut generation) = generation {
         loop {

@@ -1,15 +1,15 @@
 //! What `generate` and `score` have in common: from a model directory and a surgery file to a model in memory, and
 //! everything that is said on the way.
 
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Value, json};
 
+use super::bar::Bar;
 use super::output;
 use crate::checkpoint::{Checkpoint, ReadError, ReadErrorKind};
 use crate::cli::{DtypeChoice, WeightsArgs};
@@ -128,10 +128,14 @@ impl<'a> Session<'a> {
         load: impl FnOnce(Plan, Options, &mut dyn FnMut(Progress)) -> Result<(Loaded, T), Vec<Diagnostic>>,
     ) -> Result<(Model, T), Ended> {
         let Self { args, quiet, source, plan } = self;
-        let bar = Bar::new(quiet);
+        let mut bar = (!quiet).then(|| Bar::bytes("loading"));
         let options = Options { precision: precision(args.dtype) };
-        let loaded = load(plan, options, &mut |progress| bar.show(progress));
-        bar.end();
+        let loaded = load(plan, options, &mut |progress| {
+            if let Some(bar) = &mut bar {
+                bar.set(progress.done, progress.total);
+            }
+        });
+        drop(bar);
         let (loaded, more) = loaded.map_err(|diagnostics| {
             say(&diagnostics, source.as_ref());
             Ended::Said(ExitCode::FAILURE)
@@ -252,36 +256,5 @@ pub(super) fn precision(choice: DtypeChoice) -> Precision {
         DtypeChoice::F32 => Precision::F32,
         DtypeChoice::F16 => Precision::F16,
         DtypeChoice::Bf16 => Precision::Bf16,
-    }
-}
-
-/// The loading bar: on a terminal only.
-struct Bar(Option<ProgressBar>);
-
-impl Bar {
-    fn new(quiet: bool) -> Self {
-        if quiet || !std::io::stderr().is_terminal() {
-            return Self(None);
-        }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let template = "loading {wide_bar} {bytes} of {total_bytes}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            let full = output::stderr_look().either("━━─", "==-");
-            bar.set_style(style.progress_chars(full));
-        }
-        Self(Some(bar))
-    }
-
-    fn show(&self, progress: Progress) {
-        if let Some(bar) = &self.0 {
-            bar.set_length(progress.total);
-            bar.set_position(progress.done);
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
     }
 }

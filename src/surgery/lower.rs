@@ -58,9 +58,8 @@ fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
     for name in TOP {
         if !fields.contains_key(name) {
             let mut missing = Diagnostic::new(Code::MissingField, format!("the file has no `{name}`"));
-            if let Some((key, _)) = pairs.first() {
-                missing = key.visible().blame(missing, format!("no `{name}` in this mapping"));
-            }
+            let place = pairs.first().map_or_else(|| root.visible(), |(key, _)| key.visible());
+            missing = place.blame(missing, format!("no `{name}` in this mapping"));
             report.push(missing.help(top_help(name)));
         }
     }

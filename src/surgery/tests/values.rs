@@ -22,6 +22,7 @@ fn an_empty_document_lacks_its_version() {
 fn a_document_is_a_mapping_with_version_and_operations() {
     check("- op: scale\n", &["bad_value: op"]);
     check("text\n", &["bad_value: text"]);
+    check("{}\n", &["missing_field: {", "missing_field: {"]);
     check("operations: []\n", &["missing_field: operations"]);
     check("version: 1\n", &["missing_field: version"]);
     check("version:\noperations: ~\n", &["missing_field: version", "missing_field: ~"]);
