@@ -19,25 +19,33 @@ pub(super) enum Lowered {
     Fragment(Box<Fragment>),
 }
 
-/// Lowers one entry of `operations`; what is wrong with it goes into the report.
-pub(super) fn operation(index: usize, entry: &Node, dir: &Path, report: &mut Report<'_>) -> Option<Lowered> {
+/// Lowers one entry of `operations`; what is wrong with it goes into the report. It does not lack the fields that `stray`,
+/// which has been reported.
+pub(super) fn operation(
+    index: usize,
+    entry: &Node,
+    dir: &Path,
+    stray: &[Field],
+    report: &mut Report<'_>,
+) -> Option<Lowered> {
     let Value::Map(pairs) = &entry.value else {
         let message = format!("operation {} is {}, not a mapping", index + 1, entry.value.kind());
         let help = "an operation has `op`, `pattern` and fields of its own".to_owned();
         report.bad_value(&entry.visible().with(Value::Null), message, "", help);
         return None;
     };
-    let op = which_op(entry, pairs, report);
+    let (op, meant_op) = which_op(entry, pairs, report);
     let granularity = pairs
         .iter()
         .find(|(key, _)| is_named(key, Field::Granularity.name()))
         .and_then(|(_, value)| values::granularity_of(value));
     let mut reader = Reader {
         op: op.as_ref().map(|op| op.value),
+        meant_op,
         granularity,
         values: Values::new(dir),
-        meant: BTreeSet::new(),
-        clean: op.is_some(),
+        meant: stray.iter().copied().collect(),
+        clean: op.is_some() && stray.is_empty(),
         plannable: op.is_some(),
     };
     reader.fields(pairs, report);
@@ -62,10 +70,16 @@ pub(super) fn operation(index: usize, entry: &Node, dir: &Path, report: &mut Rep
     }
 }
 
-/// The operation an entry names, in a field that may be misspelt itself.
-fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Option<Spanned<Op>> {
+/// The operation an entry names, in a field that may be misspelt itself; or else the one that it probably means.
+fn which_op(
+    entry: &Node,
+    pairs: &[(Node, Node)],
+    report: &mut Report<'_>,
+) -> (Option<Spanned<Op>>, Option<Op>) {
     let misspelt = |key: &Node| {
-        key_name(key).is_some_and(|name| Field::named(name).is_none() && near_field(name, None) == Some("op"))
+        key_name(key).filter(|name| Field::named(name).is_none()).is_some_and(|name| {
+            near_field(name, None) == Some("op") || suggest::field(name, &["op"]).is_some()
+        })
     };
     let exact = pairs.iter().find(|(key, _)| is_named(key, "op"));
     let Some((key, value)) = exact.or_else(|| pairs.iter().find(|(key, _)| misspelt(key))) else {
@@ -73,8 +87,9 @@ fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Op
         let place = pairs.first().map_or_else(|| entry.visible(), |(key, _)| key.visible());
         let missing = place.blame(missing, "no `op` in this mapping");
         report.push(missing.help(format!("add `op:` with one of {}", op_names())));
-        return None;
+        return (None, None);
     };
+    let mut meant = None;
     let op = match &value.value {
         Value::Text(name) => {
             let op = Op::named(name);
@@ -82,9 +97,14 @@ fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Op
                 let all = format!("the operations are {}", op_names());
                 let near = suggest::nearest(name, Op::ALL.map(Op::name));
                 let help = match suggest::operation(name).filter(|_| near.is_none()) {
-                    Some(here) => format!("{here}; {all}"),
+                    Some((op, here)) => {
+                        meant = Some(op);
+                        format!("{here}; {all}")
+                    }
+                    None if name.contains(" //") => format!("a comment begins with `#`; {all}"),
                     None => suggest::did_you_mean(near, &all),
                 };
+                meant = meant.or_else(|| near.and_then(Op::named));
                 let unknown =
                     Diagnostic::new(Code::UnknownOperation, format!("unknown operation `{}`", shown(name)));
                 report.push(value.blame(unknown, "").help(help));
@@ -102,7 +122,7 @@ fn which_op(entry: &Node, pairs: &[(Node, Node)], report: &mut Report<'_>) -> Op
             None
         }
     };
-    op.map(|op| value.with(op))
+    (op.map(|op| value.with(op)), meant)
 }
 
 fn op_names() -> String {
@@ -112,6 +132,8 @@ fn op_names() -> String {
 /// One operation being read.
 struct Reader<'d> {
     op: Option<Op>,
+    /// The operation that an unknown one probably means.
+    meant_op: Option<Op>,
     granularity: Option<Granularity>,
     values: Values<'d>,
     /// Fields that a misspelt or misplaced one stands for.
@@ -216,20 +238,23 @@ impl Reader<'_> {
             return;
         }
         let name = key_name(key);
-        let own: Vec<&str> = match self.op {
+        let op = self.op.or(self.meant_op);
+        let own: Vec<&str> = match op {
             Some(op) => field_names(op, self.granularity).collect(),
             None => Field::ALL.map(Field::name).to_vec(),
         };
         let absent: Vec<&str> =
             own.iter().copied().filter(|own| !given.iter().any(|given| given.name() == *own)).collect();
         let fits = name.and_then(|name| {
-            suggest::nearest(name, absent.iter().copied()).or_else(|| suggest::field(name, &absent))
+            // What other tools call otherwise is another field in each operation.
+            let synonym = || op.and_then(|_| suggest::field(name, &absent));
+            suggest::nearest(name, absent.iter().copied()).or_else(synonym)
         });
         let near = fits.or_else(|| {
             let name = name?;
-            suggest::nearest(name, own.iter().copied()).or_else(|| near_field(name, self.op))
+            suggest::nearest(name, own.iter().copied()).or_else(|| near_field(name, op))
         });
-        let help = match (name, self.op) {
+        let help = match (name, op) {
             (Some(name), _) if name.starts_with("x-") => {
                 "keys that begin with `x-` are ignored at the top level only".to_owned()
             }

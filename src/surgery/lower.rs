@@ -44,6 +44,9 @@ fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
             let message = format!("a surgery file is a mapping, not {}", other.kind());
             let help = match other {
                 Value::List(_) => "put `version: 1` and `operations:` above the list",
+                Value::Text(text) if text.contains('=') => {
+                    "begin with `version: 1` and `operations:`: YAML has colons between names and values"
+                }
                 _ => "begin with `version: 1` and `operations:`",
             };
             report.bad_value(&root.visible().with(Value::Null), message, "", help.to_owned());
@@ -64,7 +67,10 @@ fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
         }
     }
     match fields.get("operations") {
-        Some((key, list)) => operations(key, list, dir, report),
+        Some((key, list)) => {
+            let stray = pairs.iter().filter_map(|(key, _)| Field::named(key_name(key)?)).collect();
+            operations(key, list, (dir, stray), report)
+        }
         None => Vec::new(),
     }
 }
@@ -85,6 +91,7 @@ fn unsupported_version(pairs: &[(Node, Node)], text: &str) -> Option<Diagnostic>
     };
     let help = match &version.value {
         Value::Text(_) => "write `version: 1`, a number without quotes",
+        Value::Float(_) => "write `version: 1`, a whole number",
         _ => "this program reads `version: 1`",
     };
     Some(version.visible().blame(Diagnostic::new(Code::UnsupportedVersion, message), "").help(help))
@@ -122,7 +129,8 @@ fn top_fields<'n>(
                 fields.entry(near).or_insert(pair);
             }
             let help = if name.and_then(Field::named).is_some() {
-                "it belongs to an operation: put it into the list under `operations`".to_owned()
+                "it belongs to an operation: indent it as the fields of the operation above, under `operations`"
+                    .to_owned()
             } else {
                 let help = "a file has `version` and `operations`; keys that begin with `x-` are ignored";
                 suggest::did_you_mean(near, help)
@@ -140,10 +148,19 @@ fn top_help(name: &str) -> &'static str {
     }
 }
 
-fn operations(key: &Node, list: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
+/// Lowers the list. `stray` are the fields of operations that stand beside it: the last operation may lack them.
+fn operations(
+    key: &Node,
+    list: &Node,
+    (dir, stray): (&Path, Vec<Field>),
+    report: &mut Report<'_>,
+) -> Vec<Lowered> {
     match &list.value {
         Value::List(entries) => {
-            let lower = |(index, entry)| operation(index, entry, dir, report);
+            let lower = |(index, entry): (usize, &Node)| {
+                let stray = if index + 1 == entries.len() { stray.as_slice() } else { &[] };
+                operation(index, entry, dir, stray, report)
+            };
             entries.iter().enumerate().filter_map(lower).collect()
         }
         Value::Null => Vec::new(),

@@ -18,6 +18,7 @@ mod pattern;
 mod read;
 mod report;
 mod schema;
+mod structure;
 mod suggest;
 mod syntax;
 #[cfg(test)]

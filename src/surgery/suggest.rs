@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::fields::Op;
+
 /// The word that was probably meant: the nearest by edit distance, if it is near, or the only one that has a part of
 /// its own near it (`head` for `attention_head`).
 pub(super) fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
@@ -26,21 +28,23 @@ pub(super) fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) 
     parts.next().copied().filter(|_| parts.next().is_none())
 }
 
-/// What an operation of another tool, or of another habit, is called here.
-pub(super) fn operation(word: &str) -> Option<&'static str> {
+/// What an operation of another tool, or of another habit, is here, and how it is written.
+pub(super) fn operation(word: &str) -> Option<(Op, &'static str)> {
     Some(match plain(word).as_str() {
-        "slerp" => "write `op: interpolate` with `method: slerp`",
+        "slerp" => (Op::Interpolate, "write `op: interpolate` with `method: slerp`"),
         "lerp" | "linear" | "merge" | "average" | "blend" | "mix" => {
-            "write `op: interpolate` with `method: lerp`"
+            (Op::Interpolate, "write `op: interpolate` with `method: lerp`")
         }
         "task_arithmetic" | "task_vector" | "delta" | "sum" | "subtract" | "sub" => {
-            "write `op: add`; a negative `alpha` subtracts"
+            (Op::Add, "write `op: add`; a negative `alpha` subtracts")
         }
         "ablate" | "zero" | "remove" | "delete" | "drop" | "mask" | "skip" | "disable" => {
-            "write `op: prune` with a `granularity`, or `op: scale` with `factor: 0`"
+            (Op::Prune, "write `op: prune` with a `granularity`, or `op: scale` with `factor: 0`")
         }
-        "multiply" | "mul" | "amplify" | "weight" => "write `op: scale` with a `factor`",
-        "copy" | "swap" | "set" | "graft" | "transplant" | "passthrough" => "write `op: replace`",
+        "multiply" | "mul" | "amplify" | "weight" => (Op::Scale, "write `op: scale` with a `factor`"),
+        "copy" | "swap" | "set" | "graft" | "transplant" | "passthrough" => {
+            (Op::Replace, "write `op: replace`")
+        }
         _ => return None,
     })
 }

@@ -4,6 +4,7 @@
 use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
 use super::keys::shown;
+use super::structure;
 use crate::diagnostic::{Code, Diagnostic, Span, line_starts};
 
 /// Fields whose values are patterns or close to them.
@@ -58,19 +59,18 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
         });
     } else if let Some(value) = unquoted_pattern(text, span.start) {
         help = Some(quote_it(value));
-    } else if leading_tab(text, span.start) || message.starts_with("tab") {
-        help = Some("YAML is indented by spaces: replace the tab".to_owned());
     } else if let Some(name) = unknown_anchor(text, error, span.start) {
         help = Some(format!(
             "no `&{}` stands above this place; a text that begins with `*` must be quoted",
             shown(name)
         ));
     }
-    let diagnostic = Diagnostic::new(Code::Syntax, fragment(&message)).label(span, "");
-    match help {
-        Some(help) => diagnostic.help(help),
-        None => diagnostic,
-    }
+    let help = help.unwrap_or_else(|| {
+        let found = structure::understand(text, &message, span.start);
+        span = found.span;
+        found.help
+    });
+    Diagnostic::new(Code::Syntax, fragment(&message)).label(span, "").help(help)
 }
 
 /// A message as ours are: without a capital at its beginning, names and acronyms excepted.
@@ -104,8 +104,10 @@ fn unquoted_pattern(text: &str, offset: usize) -> Option<&str> {
     let here = pattern_value(line);
     here.or_else(|| {
         let (_, before) = line_at(text, start.checked_sub(1)?);
-        // A plain alias is fine there: the mistake is another one.
-        pattern_value(before).filter(|value| !value.strip_prefix('*').is_some_and(is_name))
+        // A plain alias is fine there, and so is a text that only holds such signs: the mistake is another one.
+        pattern_value(before)
+            .filter(|value| value.starts_with(['*', '[', '{', '?']))
+            .filter(|value| !value.strip_prefix('*').is_some_and(is_name))
     })
 }
 
@@ -168,11 +170,6 @@ fn unknown_anchor<'t>(text: &'t str, error: &Error, start: usize) -> Option<&'t 
     let name = text.get(start..)?.strip_prefix('*')?;
     let name = name.split([' ', '\n', '\r', ',', ']', '}']).next()?;
     (matches!(error, Error::UnknownAnchor { .. }) && !name.is_empty()).then_some(name)
-}
-
-fn leading_tab(text: &str, offset: usize) -> bool {
-    let (_, line) = line_at(text, offset);
-    line.chars().take_while(|sign| sign.is_whitespace()).any(|sign| sign == '\t')
 }
 
 /// The line that holds a byte, and where it begins.

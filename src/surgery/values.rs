@@ -185,6 +185,12 @@ fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<
                 Value::Text(text) if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
                     format!("write it without quotes and underscores: `{}`", shown(text.trim()))
                 }
+                Value::List(items) if items.len() == 1 => "write the number without brackets".to_owned(),
+                Value::List(_) => {
+                    "one number holds for all that the pattern matches: for a gradient over layers write \
+                                   one operation for each range of them, such as `{0..11}` and `{12..23}`"
+                        .to_owned()
+                }
                 _ => expected(field),
             };
             report.bad_value(&node.visible().with(Value::Null), message, "", help);
@@ -270,6 +276,10 @@ fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>
         }
         Value::Int(_) => "a number that is too large".to_owned(),
         Value::Float(_) if digits => "a number that is too large".to_owned(),
+        Value::Text(text) if text.contains(' ') && text.split(' ').all(|id| id.parse::<u64>().is_ok()) => {
+            help = format!("put commas between them: `[{}]`", shown(&text.replace(' ', ", ")));
+            "text, not a whole number".to_owned()
+        }
         Value::Float(_) => "a number that is not whole".to_owned(),
         other => format!("{}, not a whole number", other.kind()),
     };

@@ -121,7 +121,7 @@ fn a_character_that_yaml_does_not_know_is_marked_itself() {
 
 #[test]
 fn what_is_not_one_yaml_document_is_syntax() {
-    check("version: 1\noperations:\n\t- op: scale\n", &["syntax: -"]);
+    check("version: 1\noperations:\n\t- op: scale\n", &["syntax: \t"]);
     check("version: 1\n---\nversion: 1\n", &["syntax: v"]);
     check("version: 1\noperations: [\n", &["syntax: ["]);
     check("version: 1\noperations: &x [*x]\n", &["syntax: *"]);

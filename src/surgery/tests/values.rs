@@ -175,3 +175,47 @@ fn words_have_a_suggestion() {
         check_help(&format!("version: 1\noperations: [{{{fields}}}]"), help);
     }
 }
+
+#[test]
+fn fields_at_the_left_margin_are_not_missed_in_the_operation_above() {
+    check(
+        "version: 1\noperations:\n  - op: scale\npattern: a\nfactor: 2\n",
+        &["unknown_field: pattern", "unknown_field: factor"],
+    );
+    check(
+        "version: 1\noperations:\n  - op: scale\n  - op: scale\n    pattern: a\nfactor: 2\n",
+        &["missing_field: scale", "missing_field: scale", "unknown_field: factor"],
+    );
+}
+
+#[test]
+fn fields_of_other_tools_are_translated_where_the_operation_is_known() {
+    let file = |fields: &str| parse(&format!("version: 1\noperations: [{{{fields}}}]"));
+    let help = |fields: &str| {
+        let file = file(fields);
+        let field = file.diagnostics.iter().find(|found| found.code == Code::UnknownField);
+        field.and_then(|found| found.help.clone()).unwrap_or_default()
+    };
+    assert_eq!(help("op: frobnicate, pattern: a, t: 0.5"), "no operation has such a field");
+    assert_eq!(help("pattern: a, t: 0.5"), "no operation has such a field");
+    assert!(help("op: slerp, pattern: a, t: 0.5").starts_with("did you mean `ratio`? `interpolate` takes"));
+    assert!(help("op: scal, pattern: a, t: 0.5").starts_with("did you mean `factor`? `scale` takes"));
+    assert!(help("op: frobnicate, patern: a").starts_with("did you mean `pattern`?"));
+    assert!(help("type: scale, pattern: a, factor: 2").starts_with("did you mean `op`?"));
+    let codes: Vec<_> =
+        file("type: scale, pattern: a, factor: 2").diagnostics.iter().map(|d| d.code).collect();
+    assert_eq!(codes, [Code::UnknownField]);
+}
+
+#[test]
+fn a_gradient_and_ids_without_commas_are_answered_with_what_to_write() {
+    check_help(
+        "version: 1\noperations: [{op: scale, pattern: a, factor: [0, 0.5, 1]}]",
+        "each range of them",
+    );
+    check_help("version: 1\noperations: [{op: scale, pattern: a, factor: [2]}]", "without brackets");
+    let prune = "version: 1\noperations: [{op: prune, pattern: a, granularity: layer, layer_ids: [1 2 30]}]";
+    check_help(prune, "`[1, 2, 30]`");
+    check_help("version = 1\noperations = []\n", "colons between names and values");
+    check_help("version: 1.0\noperations: []\n", "a whole number");
+}

@@ -1,0 +1,328 @@
+//! Mistakes in a file's layout that people make who are new to YAML: what to do about them, and their place.
+//!
+//! A parser says where it gave up, often a line late and in words of its grammar. The lines around that place show what
+//! was meant.
+
+use super::fields::Field;
+use super::keys::shown;
+use crate::diagnostic::Span;
+
+/// A mistake that is understood.
+pub(super) struct Found {
+    pub(super) span: Span,
+    pub(super) help: String,
+}
+
+/// What a beginner has to know where nothing better can be said.
+const GENERAL: &str = "YAML has `name: value`, one a line, the fields of an operation in one column, and `- ` before each \
+                       operation; `mlxcel surgery explain syntax` shows the usual mistakes";
+
+/// The mistake behind a parser's message, as it stands on the line where the parser stopped or the one before.
+pub(super) fn understand(text: &str, message: &str, stopped: usize) -> Found {
+    let here = Line::at(text, stopped);
+    let before = here.before(text);
+    let lines = || std::iter::once(&here).chain(&before);
+    if let Some(at) = tab(text, message, &here) {
+        return Found { span: at..at + 1, help: "YAML is indented by spaces: replace the tab".to_owned() };
+    }
+    let found = lines().find_map(Line::odd_space).or_else(|| lines().find_map(Line::missing_space));
+    let found = found.or_else(|| lines().find_map(Line::missing_colon));
+    let found = found.or_else(|| by_message(text, message, stopped, &here));
+    let found = found.or_else(|| before.as_ref().and_then(|before| here.indentation(before, text)));
+    found.unwrap_or_else(|| Found { span: here.sign(stopped), help: GENERAL.to_owned() })
+}
+
+/// The tab in front of a line's text that a parser stopped at, or shortly before.
+fn tab(text: &str, message: &str, here: &Line<'_>) -> Option<usize> {
+    let leading = |line: &Line<'_>| {
+        let blank = line.text.len() - line.text.trim_start_matches([' ', '\t', '-']).len();
+        line.text.get(..blank)?.find('\t').map(|at| line.start + at)
+    };
+    leading(here).or_else(|| {
+        message.contains("tab").then(|| leading(&Line::at(text, here.start + here.text.len() + 1))).flatten()
+    })
+}
+
+/// What the parser's own words settle.
+fn by_message(text: &str, message: &str, stopped: usize, here: &Line<'_>) -> Option<Found> {
+    let found = |help: &str| Some(Found { span: here.sign(stopped), help: help.to_owned() });
+    let has = |part: &str| message.contains(part);
+    if has("nclosed quote") {
+        return found(match text.get(stopped..) {
+            Some(rest) if rest.starts_with('\'') => {
+                "close it with `'`; within single quotes a `'` is written twice"
+            }
+            _ => "close it with `\"`",
+        });
+    }
+    if has("nclosed bracket") {
+        return found(match text.get(stopped..) {
+            Some(rest) if rest.starts_with('{') => "close it with `}`",
+            _ => "close it with `]`",
+        });
+    }
+    if has("expected ','") {
+        return found("put a comma in front of this, or quotes around a text with spaces or `: ` in it");
+    }
+    if has("placement of ':'") {
+        let open = text.get(..stopped)?.rfind(['[', '{'])?;
+        let close = if text[open..].starts_with('[') { ']' } else { '}' };
+        let help = format!("close it with `{close}` before the next field");
+        return Some(Found { span: open..open + 1, help });
+    }
+    if has("isplaced bracket") {
+        return found("it closes nothing: drop it, or put quotes around the text");
+    }
+    if has("trailing content") {
+        return found("the quotes must enclose the whole value");
+    }
+    if has("block scalar") {
+        return found("a text that begins with `|` or `>` must be quoted");
+    }
+    if has("sequence entries are not allowed") {
+        return found("begin the list on the next line: one `- ` in front of each operation");
+    }
+    let first = Line::at(text, 0);
+    if first.text.starts_with('%') {
+        let help = "drop the line: a surgery file needs no directive".to_owned();
+        return Some(Found { span: 0..first.text.len(), help });
+    }
+    let (name, value) = here.content().split_once(": ")?;
+    let value = value.split(" #").next()?.trim();
+    (has("mapping values")
+        && !value.starts_with(['"', '\''])
+        && (value.contains(": ") || value.ends_with(':')))
+    .then(|| Found {
+        span: here.place(here.content().find(value).unwrap_or_default(), value.len()),
+        help: format!("put quotes around a value that has `: ` in it: `{name}: \"{}\"`", shown(value)),
+    })
+}
+
+/// A line of the file, with the place of its text behind indentation and dashes.
+struct Line<'t> {
+    /// Where it begins.
+    start: usize,
+    text: &'t str,
+    /// Bytes of indentation before a dash or the text.
+    indent: usize,
+    /// Bytes before the text: indentation, and the dashes of lists.
+    column: usize,
+}
+
+impl<'t> Line<'t> {
+    /// The line that a byte is on.
+    fn at(text: &'t str, offset: usize) -> Self {
+        let offset = text.floor_char_boundary(offset.min(text.len()));
+        let start = text[..offset].rfind(['\n', '\r']).map_or(0, |at| at + 1);
+        let line = text[start..].split(['\n', '\r']).next().unwrap_or_default();
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let mut column = indent;
+        while let Some(rest) = line[column..].strip_prefix("- ") {
+            column = line.len() - rest.trim_start_matches(' ').len();
+        }
+        Self { start, text: line, indent, column }
+    }
+
+    /// The nearest line above that says something.
+    fn before(&self, text: &'t str) -> Option<Self> {
+        let mut line = Self::at(text, self.start.checked_sub(1)?);
+        while line.content().is_empty() || line.content().starts_with('#') {
+            line = Self::at(text, line.start.checked_sub(1)?);
+        }
+        Some(line)
+    }
+
+    /// The text behind indentation and dashes.
+    fn content(&self) -> &'t str {
+        self.text[self.column..].trim_end()
+    }
+
+    /// Whether it begins an item of a list.
+    fn is_item(&self) -> bool {
+        self.column > self.indent
+    }
+
+    /// The place of a part of the content.
+    fn place(&self, from: usize, length: usize) -> Span {
+        let start = self.start + self.column + from;
+        start..start + length
+    }
+
+    /// The character at a byte of the text.
+    fn sign(&self, offset: usize) -> Span {
+        let within = self.text.get(offset.saturating_sub(self.start)..).unwrap_or_default();
+        offset..offset + within.chars().next().map_or(0, char::len_utf8)
+    }
+
+    /// The word that the content begins with, if it names a field.
+    fn field(&self) -> Option<&'t str> {
+        let content = self.content().trim_start_matches('-');
+        let end = content.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(content.len());
+        let word = &content[..end];
+        (Field::named(word).is_some() || matches!(word, "version" | "operations")).then_some(word)
+    }
+
+    /// A space of another kind than YAML knows, in the indentation.
+    fn odd_space(&self) -> Option<Found> {
+        let blank = self.text.len() - self.text.trim_start().len();
+        let odd = self.text[..blank].char_indices().find(|(_, sign)| !sign.is_ascii())?;
+        let start = self.start + odd.0;
+        let help =
+            "YAML is indented by plain spaces: replace this one (it may be a no-break space)".to_owned();
+        Some(Found { span: start..start + odd.1.len_utf8(), help })
+    }
+
+    /// `factor:2`, `-op: scale`, `--`.
+    fn missing_space(&self) -> Option<Found> {
+        let content = self.content();
+        if content.len() > 1 && content.bytes().all(|byte| byte == b'-') && content.len() != 3 {
+            let help = "drop the line; three dashes begin a document, one and a space an item of a list";
+            return Some(Found { span: self.place(0, content.len()), help: help.to_owned() });
+        }
+        let field = self.field()?;
+        let bare = content.trim_start_matches('-');
+        if bare.len() < content.len() {
+            let help = format!("put a space behind the dash: `- {}`", shown(bare));
+            return Some(Found { span: self.place(0, content.len() - bare.len() + field.len()), help });
+        }
+        let value = content[field.len()..].strip_prefix(':')?;
+        (!value.is_empty() && !value.starts_with([' ', '\t'])).then(|| Found {
+            span: self.place(0, content.len()),
+            help: format!("put a space behind the colon: `{field}: {}`", shown(value)),
+        })
+    }
+
+    /// `op scale`, or `operations` alone.
+    fn missing_colon(&self) -> Option<Found> {
+        let field = self.field()?;
+        let rest = &self.content()[field.len()..];
+        let value = rest.trim_start_matches([' ', '=']);
+        (rest.is_empty() || rest.starts_with([' ', '=']) && !value.starts_with(':')).then(|| Found {
+            span: self.place(0, field.len()),
+            help: format!(
+                "put a colon behind the name: `{}`",
+                format!("{field}: {}", shown(value)).trim_end()
+            ),
+        })
+    }
+
+    /// A line that stands in another column than those it belongs to.
+    fn indentation(&self, before: &Self, text: &str) -> Option<Found> {
+        let found = |help: String| {
+            let key = self.content().split(':').next().unwrap_or_default().len();
+            Some(Found { span: self.place(0, key), help })
+        };
+        let spaces = |n: usize| if n == 1 { "1 space".to_owned() } else { format!("{n} spaces") };
+        if self.is_item() {
+            let mut other = self.before(text)?;
+            while !other.is_item() {
+                other = other.before(text)?;
+            }
+            return (other.indent != self.indent)
+                .then(|| {
+                    found(format!(
+                        "the dashes of a list stand in one column: indent this one by {}, as the one above",
+                        spaces(other.indent)
+                    ))
+                })
+                .flatten();
+        }
+        if self.column == before.column {
+            return None;
+        }
+        match (self.field(), before.content().split(':').next()) {
+            (Some("version" | "operations"), _) => {
+                found("`version` and `operations` stand at the left margin, without indentation".to_owned())
+            }
+            (_, Some(above)) => found(format!(
+                "the fields of one operation stand in one column: indent this one by {}, as `{}` above",
+                spaces(before.column),
+                shown(above)
+            )),
+            (_, None) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::surgery::SurgeryFile;
+    use std::path::Path;
+
+    /// A file with one mistake of the YAML: what its label shows and what its help says.
+    #[track_caller]
+    fn check(text: &str, labelled: &str, help: &str) {
+        let file = SurgeryFile::parse(Path::new("s.yaml"), text.as_bytes());
+        let [found] = &file.diagnostics[..] else { panic!("{:#?}", file.diagnostics) };
+        assert_eq!(found.code.name(), "syntax", "{found:?}");
+        assert_eq!(&text[found.labels[0].span.clone()], labelled, "{found:?}");
+        let said = found.help.as_deref().expect("every mistake has a help");
+        assert!(said.contains(help), "{said}");
+    }
+
+    const HEAD: &str = "version: 1\noperations:\n";
+
+    #[track_caller]
+    fn entry(lines: &str, labelled: &str, help: &str) {
+        check(&format!("{HEAD}{lines}"), labelled, help);
+    }
+
+    #[test]
+    fn missing_spaces_and_colons_are_shown_where_they_are_missing() {
+        entry("  - op: scale\n    factor:2\n    pattern: x\n", "factor:2", "behind the colon: `factor: 2`");
+        entry("  - op:scale\n    pattern: x\n", "op:scale", "behind the colon: `op: scale`");
+        entry("  -op: scale\n   pattern: x\n", "-op", "behind the dash: `- op: scale`");
+        check("version:1\noperations: []\n", "version:1", "`version: 1`");
+        check("version: 1\noperations\n  - op: scale\n", "operations", "behind the name: `operations:`");
+        entry("  - op scale\n    pattern: x\n", "op", "behind the name: `op: scale`");
+        entry("  - op: scale\n    factor\n", "factor", "behind the name: `factor:`");
+        check("version: 1\n--\noperations: []\n", "--", "drop the line");
+    }
+
+    #[test]
+    fn indentation_is_compared_with_the_line_above() {
+        let column = "indent this one by 4 spaces, as `op` above";
+        entry("  - op: scale\n      pattern: x\n", "pattern", column);
+        entry("  - op: scale\n   pattern: x\n", "pattern", column);
+        entry("  - op: scale\n  pattern: x\n", "pattern", column);
+        entry(
+            "  - op: scale\n    # why\n\n    pattern: a.*\n     factor: 2\n",
+            "factor",
+            "4 spaces, as `pattern`",
+        );
+        let dash = "indent this one by 2 spaces";
+        entry("  - op: scale\n    factor: 2\n - op: scale\n", "op", dash);
+        entry("  - op: scale\n    factor: 2\n    - op: scale\n", "op", dash);
+        check(" version: 1\noperations: []\n", "operations", "left margin");
+        check("version: 1\n operations: []\n", "operations", "left margin");
+    }
+
+    #[test]
+    fn tabs_and_other_spaces_in_the_indentation_are_shown() {
+        entry("\t- op: scale\n", "\t", "replace the tab");
+        entry("  - op: scale\n\tpattern: x\n", "\t", "replace the tab");
+        entry("  - op: scale\n    \tpattern: x\n", "\t", "replace the tab");
+        entry("  -\top: scale\n    \tpattern: x\n", "\t", "replace the tab");
+        entry("  - op: scale\n\u{a0}   pattern: x\n    factor: 2\n", "\u{a0}", "no-break space");
+    }
+
+    #[test]
+    fn quotes_and_brackets_that_lack_their_other_end_are_shown() {
+        entry("  - op: scale\n    pattern: \"x\n", "\"", "close it with `\"`");
+        entry("  - op: scale\n    pattern: 'x\n", "'", "written twice");
+        entry("  - op: scale\n    pattern: \"x\"y\n", "y", "the whole value");
+        entry("  - op: prune\n    layer_ids: [1, 2\n", "[", "close it with `]`");
+        entry("  - op: prune\n    layer_ids: [1, 2\n    pattern: x\n", "[", "before the next field");
+        entry("  - {op: scale, factor: 2\n", "{", "close it with `}`");
+        entry("  - {op: scale factor: 2}\n", ":", "put a comma");
+        check("version: 1\noperations: []\n]\n", "]", "closes nothing");
+    }
+
+    #[test]
+    fn values_that_are_no_plain_text_are_to_be_quoted() {
+        entry("  - op: scale\n    name: a: b\n", "a: b", "`name: \"a: b\"`");
+        entry("  - op: scale\n    pattern: |x\n", "|", "must be quoted");
+        check("version: 1\noperations: - op: scale\n", "-", "on the next line");
+        check("%YAML 1.1\nversion: 1\n", "%YAML 1.1", "no directive");
+    }
+}
