@@ -9,6 +9,6 @@ use mlxcel::command;
 fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => command::run(cli.command),
-        Err(error) => command::refuse(&error),
+        Err(error) => command::refuse(error),
     }
 }

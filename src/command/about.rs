@@ -52,6 +52,7 @@ pub(super) fn man(names: &[String]) -> Outcome {
     }
     // A page of a subcommand is named as git names its own: `mlxcel-surgery-plan`.
     let title = command.get_display_name().unwrap_or("mlxcel").to_owned();
+    let synopsis = synopsis(&command);
     let mut page = Vec::new();
     let source = concat!("mlxcel ", env!("CARGO_PKG_VERSION"));
     clap_mangen::Man::new(command)
@@ -61,6 +62,41 @@ pub(super) fn man(names: &[String]) -> Outcome {
         .render(&mut page)
         .into_diagnostic()?;
     page.extend_from_slice(EXIT_STATUS.as_bytes());
-    output::stdout(&String::from_utf8_lossy(&page))?;
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    // clap_mangen's own leaves out the values of options.
+    if let (Some(synopsis), Some(start)) = (synopsis, page.find(".SH SYNOPSIS\n")) {
+        let start = start + ".SH SYNOPSIS\n".len();
+        let end = page[start..].find('\n').map_or(page.len(), |at| start + at);
+        page.replace_range(start..end, &synopsis);
+    }
+    output::stdout(&page)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How a command is written, in roff; none for one that only has commands of its own.
+fn synopsis(command: &clap::Command) -> Option<String> {
+    if command.has_subcommands() {
+        return None;
+    }
+    let roff = |text: &str| text.replace('-', "\\-");
+    let mut parts = vec![format!("\\fB{}\\fR", roff(command.get_bin_name().unwrap_or("mlxcel")))];
+    let (places, options): (Vec<_>, Vec<_>) =
+        command.get_arguments().filter(|argument| !argument.is_hide_set()).partition(|a| a.is_positional());
+    for argument in options.into_iter().chain(places) {
+        let names = argument.get_value_names().unwrap_or_default().iter();
+        let mut words: Vec<String> = argument
+            .get_long()
+            .map(|long| format!("\\fB{}\\fR", roff(&format!("--{long}"))))
+            .into_iter()
+            .collect();
+        if argument.is_positional() || argument.get_action().takes_values() {
+            words.extend(names.map(|name| format!("\\fI{}\\fR", roff(name))));
+        }
+        if argument.is_positional() && argument.get_num_args().is_some_and(|count| count.max_values() > 1) {
+            words.push("...".to_owned());
+        }
+        let text = words.join(" ");
+        parts.push(if argument.is_required_set() { text } else { format!("[{text}]") });
+    }
+    Some(parts.join(" "))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::report::Answer;
 use super::{Outcome, output};
 use crate::checkpoint::Checkpoint;
-use crate::cli::{CheckArgs, CheckFormat};
+use crate::cli::{CheckArgs, CheckFormat, Deny};
 use crate::diagnostic::{self, Diagnostic, Look, Severity};
 use crate::plan::{self, json::FORMAT_VERSION};
 use crate::surgery::SurgeryFile;
@@ -17,8 +17,8 @@ use crate::surgery::SurgeryFile;
 pub(super) fn run(args: &CheckArgs) -> Outcome {
     let checked: Vec<Checked> = args.files.iter().map(|path| Checked::new(path, args)).collect();
     let text = match args.format() {
-        CheckFormat::Text => text(&checked, output::look()),
-        CheckFormat::Json => format!("{:#}\n", json(&checked, args.model.as_deref())),
+        CheckFormat::Text => text(&checked, args.deny, output::look()),
+        CheckFormat::Json => format!("{:#}\n", json(&checked, args)),
         CheckFormat::Sarif => {
             let files: Vec<_> =
                 checked.iter().map(|one| (one.answer.diagnostics(), Some(&one.file.source))).collect();
@@ -27,12 +27,16 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
         CheckFormat::Github => {
             let annotations =
                 checked.iter().map(|one| diagnostic::github(&errors_first(one), Some(&one.file.source)));
-            annotations.collect::<String>() + &summary(&checked) + "\n"
+            annotations.collect::<String>() + &summary(&checked, args.deny) + "\n"
         }
     };
     output::stdout(&text)?;
-    let failed = checked.iter().any(|one| one.answer.fails(args.deny));
-    Ok(ExitCode::from(u8::from(failed)))
+    Ok(ExitCode::from(u8::from(failed(&checked, args.deny) > 0)))
+}
+
+/// How many files fail.
+fn failed(checked: &[Checked], deny: Option<Deny>) -> usize {
+    checked.iter().filter(|one| one.answer.fails(deny)).count()
 }
 
 /// A file and what the planner says of it.
@@ -63,7 +67,7 @@ fn errors_first(checked: &Checked) -> Vec<Diagnostic> {
     sorted
 }
 
-fn text(checked: &[Checked], look: Look) -> String {
+fn text(checked: &[Checked], deny: Option<Deny>, look: Look) -> String {
     let file = |one: &Checked| match one.answer.diagnostics() {
         [] => format!("{}: nothing to say\n", one.file.source.path.display()),
         _ => diagnostic::render(&errors_first(one), Some(&one.file.source), look),
@@ -72,29 +76,35 @@ fn text(checked: &[Checked], look: Look) -> String {
     // Of one file that is fine everything has been said.
     match checked {
         [one] if one.answer.diagnostics().is_empty() => files,
-        _ => files + &summary(checked) + "\n",
+        _ => files + &summary(checked, deny) + "\n",
     }
 }
 
-/// `3 files: 2 errors, 1 warning`
-fn summary(checked: &[Checked]) -> String {
+/// `3 files, 1 failed: 2 errors, 1 warning`
+fn summary(checked: &[Checked], deny: Option<Deny>) -> String {
     let all: Vec<Diagnostic> = checked.iter().flat_map(|one| one.answer.diagnostics()).cloned().collect();
     let counts = diagnostic::summary(&all);
     let files = if checked.len() == 1 { "1 file".to_owned() } else { format!("{} files", checked.len()) };
-    format!("{files}: {}", if counts.is_empty() { "nothing to say" } else { &counts })
+    let failed = match (failed(checked, deny), checked.len()) {
+        (0, _) | (1, 1) => String::new(),
+        (all, files) if all == files => ", all failed".to_owned(),
+        (some, _) => format!(", {some} failed"),
+    };
+    format!("{files}{failed}: {}", if counts.is_empty() { "nothing to say" } else { &counts })
 }
 
-fn json(checked: &[Checked], model: Option<&Path>) -> Value {
+fn json(checked: &[Checked], args: &CheckArgs) -> Value {
     let count = |severity| {
         let all = checked.iter().flat_map(|one| one.answer.diagnostics());
         all.filter(|one| one.severity() == severity).count()
     };
-    let files: Vec<_> = checked.iter().map(|one| one.answer.json(&one.file, model)).collect();
+    let files: Vec<_> = checked.iter().map(|one| one.answer.json(&one.file, args.model.as_deref())).collect();
     json!({
         "format_version": FORMAT_VERSION,
         "files": files,
         "summary": {
             "files": checked.len(),
+            "failed": failed(checked, args.deny),
             "errors": count(Severity::Error),
             "warnings": count(Severity::Warning),
         },

@@ -148,8 +148,23 @@ fn as_text(found: &[Comparison], look: Look, all: bool) -> String {
     if different.iter().any(|one| matches!(one.verdict, Verdict::Differs(_))) {
         text += "  max: the largest change of an element; change: \u{2016}second - first\u{2016} / \u{2016}first\u{2016}\n\n";
     }
+    let count = |wanted: &[Verdict]| different.iter().filter(|one| wanted.contains(&one.verdict)).count();
+    let incomparable = match count(&[Verdict::Incomparable]) {
+        0 => String::new(),
+        n => format!(" ({n} in shape or dtype, so that values cannot be compared)"),
+    };
+    let lonely = match count(&[Verdict::OnlyFirst, Verdict::OnlySecond]) {
+        0 => String::new(),
+        1 => " (1 is in one of the two only)".to_owned(),
+        n => format!(" ({n} are in one of the two only)"),
+    };
     let (differ, equal) = (different.len(), found.len() - different.len());
-    text + &format!("  {differ} of {} tensors differ, {equal} are equal\n", found.len())
+    text + &format!(
+        "  {differ} of {} tensors {}{incomparable}{lonely}, {equal} {} equal\n",
+        found.len(),
+        if differ == 1 { "differs" } else { "differ" },
+        if equal == 1 { "is" } else { "are" },
+    )
 }
 
 /// Tensors whose names differ in numbers only and of which the same kind of thing is to be said, in order.
@@ -295,7 +310,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert!(lines[0].starts_with("lm_head.weight") && lines[0].ends_with("only in the second"), "{text}");
         assert!(lines[1].ends_with("2 tensors, max 0.5, change 1 to 2.5 %, cosine 0.500000"), "{text}");
-        assert_eq!(lines.last(), Some(&"3 of 4 tensors differ, 1 are equal"));
+        assert_eq!(lines.last(), Some(&"3 of 4 tensors differ (1 is in one of the two only), 1 is equal"));
         assert_eq!(as_text(&found, Look::PLAIN, true).lines().count(), 7);
     }
 

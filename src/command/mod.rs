@@ -16,6 +16,7 @@ mod interrupt;
 mod keys;
 pub mod output;
 mod plan;
+mod refuse;
 mod report;
 #[cfg(feature = "mlx")]
 mod score;
@@ -24,8 +25,9 @@ mod serve;
 #[cfg(feature = "mlx")]
 mod session;
 
-use std::io;
 use std::process::ExitCode;
+
+pub use refuse::refuse;
 
 use crate::cli::{Command, SurgeryCommand};
 
@@ -70,22 +72,6 @@ pub fn run(command: Command) -> ExitCode {
         output::stderr(&format!("{report:?}\n"));
         ExitCode::FAILURE
     })
-}
-
-/// Prints what clap has to say in place of a command: a mistake in the command line, help, or the version.
-#[must_use]
-pub fn refuse(error: &clap::Error) -> ExitCode {
-    let printed = error.print();
-    if error.use_stderr() {
-        return ExitCode::from(WRONG_COMMAND_LINE);
-    }
-    match printed {
-        Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe => {
-            output::stderr(&format!("standard output cannot be written: {failure}\n"));
-            ExitCode::FAILURE
-        }
-        _ => ExitCode::SUCCESS,
-    }
 }
 
 /// The answer of a binary that cannot compute.

@@ -50,6 +50,12 @@ pub fn terminal_look() -> Option<Look> {
     io::stdout().is_terminal().then(look)
 }
 
+/// Whether standard output and standard error both go to a terminal.
+#[must_use]
+pub fn one_terminal() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
 /// The same for lists, which are searched line by line: only a terminal breaks their lines.
 #[must_use]
 pub fn list_look() -> Look {

@@ -8,7 +8,7 @@ use super::report::Answer;
 use super::{Outcome, output};
 use crate::cli::{PlanArgs, PlanFormat};
 use crate::diagnostic::{Severity, render};
-use crate::plan::explain::explain;
+use crate::plan::explain::{Detail, explain};
 use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &PlanArgs) -> Outcome {
@@ -27,7 +27,9 @@ pub(super) fn run(args: &PlanArgs) -> Outcome {
             output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));
             if let Some(plan) = &answer.plan {
                 let look = if args.all { output::list_look() } else { output::look() };
-                output::stdout(&explain(plan, &file, look, args.all))?;
+                // On one terminal each warning is told once: above, with its help.
+                let detail = Detail { all: args.all, warnings: !output::one_terminal() };
+                output::stdout(&explain(plan, &file, look, detail))?;
             }
         }
     }

@@ -65,7 +65,7 @@ fn the_keys_of_a_donor_are_those_that_it_stores() {
     for (arguments, mentions) in [
         ("--donor model model.layers.*.mlp.upp_proj.weight", "`model.layers.*.mlp.up_proj.weight`"),
         ("--donor nowhere", "surgery::donor_not_found"),
-        ("--donor model/config.json", "surgery::bad_shard_index"),
+        ("--donor model/config.json", "the configuration of a model"),
     ] {
         let run = mlxcel(stage.dir(), &format!("surgery keys {arguments}"));
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{arguments}");
@@ -195,4 +195,37 @@ fn a_surgery_file_that_the_environment_names_is_told_to_be_so() {
         "{env:#?}"
     );
     assert!(!flag.stderr.contains("MLXCEL_SURGERY"), "{flag:#?}");
+}
+
+#[test]
+fn a_wrong_command_line_is_answered_with_the_right_one() {
+    let stage = Stage::new("llama-3.2-1b", NONE);
+    for (arguments, tip) in [
+        ("plan surgery.yaml", "`mlxcel surgery plan`"),
+        ("schema", "`mlxcel surgery schema`"),
+        ("surgery generate", "`mlxcel generate`"),
+        ("surgery validate surgery.yaml", "`mlxcel surgery check`"),
+        ("surgery plan --surgery surgery.yaml --model model", "`mlxcel surgery plan FILE --model DIR`"),
+        ("surgery diff --model model --surgery surgery.yaml", "`mlxcel surgery diff DIR --surgery FILE`"),
+        ("surgery diff model", "`--surgery FILE` for what"),
+        ("surgery keys model", "`mlxcel surgery keys --model model`"),
+    ] {
+        let run = mlxcel(stage.dir(), arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{arguments}");
+        assert!(run.stderr.contains("tip: ") && run.stderr.contains(tip), "{}", run.stderr);
+        assert!(!run.stderr.contains("'-- ") && run.stderr.matches("tip:").count() == 1, "{}", run.stderr);
+    }
+    assert!(mlxcel(stage.dir(), "surgery plna").stderr.contains("'plan'"), "clap's own tips stay");
+}
+
+#[test]
+fn the_synopsis_of_a_manual_page_has_the_values_of_options() {
+    let page = mlxcel(Path::new("."), "man surgery check").stdout;
+    let synopsis = page.lines().skip_while(|line| *line != ".SH SYNOPSIS").nth(1).expect("a synopsis");
+    let plain = synopsis.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "").replace('\\', "");
+    assert_eq!(
+        plain,
+        "mlxcel surgery check [--model DIR] [--no-donors] [--format FORMAT] [--json] [--deny WHAT] [--help] [--version] \
+         FILES ..."
+    );
 }

@@ -61,7 +61,7 @@ fn one_bad_file_among_many_fails_the_check_and_all_are_reported() {
     let run = check("good.yaml bad.yaml nowhere.yaml", 1);
     assert!(run.stdout.contains("surgery::unknown_field"), "{}", run.stdout);
     assert!(run.stdout.contains("surgery::file_unreadable"), "{}", run.stdout);
-    assert!(run.stdout.ends_with("\n3 files: 2 errors\n"), "{}", run.stdout);
+    assert!(run.stdout.ends_with("\n3 files, 2 failed: 2 errors\n"), "{}", run.stdout);
     assert_eq!(run.stderr, "");
 }
 
@@ -76,7 +76,7 @@ fn deny_warnings_fails_a_check_that_warns() {
 fn json_has_an_object_a_file_and_a_summary() {
     let answer = check("good.yaml bad.yaml --model model --format json", 1).json();
     assert_eq!(answer["format_version"], "1.0");
-    assert_eq!(answer["summary"], json!({ "files": 2, "errors": 1, "warnings": 0 }));
+    assert_eq!(answer["summary"], json!({ "files": 2, "failed": 1, "errors": 1, "warnings": 0 }));
     let [good, bad] = &answer["files"].as_array().expect("a list")[..] else { panic!("{answer}") };
     assert_eq!((&good["file"], &good["digest"]), (&json!("good.yaml"), &Value::Null));
     assert_eq!(good["summary"]["tensors_edited"], 0);
@@ -104,5 +104,5 @@ fn github_annotations_stand_a_line_each_and_errors_come_first() {
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert!(lines[0].starts_with("::warning file=warns.yaml,line=4"), "{lines:#?}");
     assert!(lines[1].starts_with("::error file=bad.yaml,line="), "{lines:#?}");
-    assert!(lines.last().is_some_and(|line| line.starts_with("2 files: ")), "{lines:#?}");
+    assert!(lines.last().is_some_and(|line| line.starts_with("2 files, 1 failed: ")), "{lines:#?}");
 }
