@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 use mlxcel::checkpoint::byte_length;
 use mlxcel::diagnostic::{Diagnostic, Look, Severity, json, render};
-use mlxcel::plan::{Action, Plan, Refusal, Region, explain::explain, json::json as plan_json, refuse};
+use mlxcel::plan::{Action, Plan, Refusal, Region, explain::{Detail, explain}, json::json as plan_json, refuse};
 use mlxcel::{Checkpoint, SurgeryFile, plan};
 
 /// A tensor's dtype and shape by its key.
@@ -98,7 +98,7 @@ fn good(plan: &Plan, file: &SurgeryFile) {
     serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
     let narrow = Look { width: 20, colour: true, unicode: false };
     for (look, all) in [(Look::PLAIN, false), (narrow, true)] {
-        let _ = explain(plan, file, look, all);
+        let _ = explain(plan, file, look, Detail { all, warnings: true });
     }
     told(plan.diagnostics(), file);
 }

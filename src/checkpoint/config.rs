@@ -9,8 +9,11 @@ use super::ReadError;
 use super::file::read_text;
 use super::json::{Distinct, without_non_finite};
 
-/// `config.json` must be no longer than this (mixtures with per-module quantization reach a few megabytes).
-const LONGEST: u64 = 32_000_000;
+/// `config.json` must be no longer than this (with an entry of `quantization` for each of 44,544 experts it has 5 MB).
+const LONGEST: u64 = 16_000_000;
+
+/// Nor may it hold more values: in memory each takes many times the space that it takes in the file.
+const MOST_VALUES: usize = 500_000;
 
 /// Where vision-language and multi-part models keep the text model's values.
 const TEXT_CONFIGS: [&[&str]; 4] =
@@ -64,6 +67,10 @@ impl ModelConfig {
     /// # Errors
     /// A lowercase fragment that says why it is no JSON object.
     pub fn parse(text: &str) -> Result<Self, String> {
+        // There is a comma between two values; commas in texts are few beside so many.
+        if memchr::memchr_iter(b',', text.as_bytes()).nth(MOST_VALUES).is_some() {
+            return Err(format!("holds more than {MOST_VALUES} values, which no model's configuration does"));
+        }
         let read = |text: &str| serde_json::from_str(text).map(|Distinct(value)| value);
         let read = match read(text) {
             // Python writes them; where no number is needed they do no harm.

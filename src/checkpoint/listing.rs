@@ -16,6 +16,11 @@ use super::{ReadError, ReadErrorKind};
 /// Index files must be no longer than this (one tensor takes about 100 bytes).
 const LONGEST: u64 = 100_000_000;
 
+/// Nor may they list more tensors (the largest mixtures have a quarter of a million).
+const MOST_TENSORS: usize = 1_000_000;
+
+const NO_MAP: &str = "has no `weight_map`";
+
 const HELP: &str = "download or write the index file again; it must be {\"weight_map\": {tensor: file, …}}";
 
 /// The `weight_map` of an index file; names of tensors are borrowed from its text.
@@ -38,7 +43,7 @@ impl<'t> Listing<'t> {
             _ => format!("not JSON: {error}"),
         })?;
         let Some(WeightMap { names, mut tensors }) = file.weight_map else {
-            return Err("has no `weight_map`".into());
+            return Err(NO_MAP.into());
         };
         names.iter().try_for_each(|name| plain(name))?;
         let mut order: Vec<usize> = (0..names.len()).collect();
@@ -56,8 +61,21 @@ impl<'t> Listing<'t> {
 
     /// The listing that the file at `path` has as its text.
     pub(super) fn of(path: &Path, text: &'t str) -> Result<Self, ReadError> {
-        Self::parse(text).map_err(|reason| ReadError::bad_index(path, reason).help(HELP))
+        Self::parse(text).map_err(|reason| {
+            if !path.to_string_lossy().ends_with(".index.json") && reason == NO_MAP {
+                return not_an_index(path, text);
+            }
+            ReadError::bad_index(path, reason).help(HELP)
+        })
     }
+}
+
+/// A JSON file of another kind, named where weights are expected.
+fn not_an_index(path: &Path, text: &str) -> ReadError {
+    let is_config = ["\"model_type\"", "\"architectures\""].iter().any(|field| text.contains(field));
+    let what = if is_config { "the configuration of a model" } else { "a JSON file, not an index file" };
+    ReadError::unreadable(path, format!("{what}: it holds no weights and names none"))
+        .help("name the directory, the `.safetensors` file itself, or the `.index.json` of its shards")
 }
 
 /// The text of an index file.
@@ -149,6 +167,9 @@ impl<'de> Visitor<'de> for WeightMapVisitor {
                     names.push(name);
                     names.len() - 1
                 });
+            }
+            if tensors.len() == MOST_TENSORS {
+                return Err(A::Error::custom(format_args!("it lists more than {MOST_TENSORS} tensors")));
             }
             tensors.push((key, last));
         }

@@ -33,17 +33,27 @@ const JSON: Format = format(
     "a JSON text, not safetensors",
     "the download may have given an error message; an index file must be named `*.index.json`",
 );
+const YAML: Format = format(
+    "a YAML text (a surgery file?), not safetensors",
+    "weights are a `.safetensors` file, a directory of such files, or an index file",
+);
+const TEXT: Format = format("a text file, not safetensors", YAML.help);
+const NUMPY: Format = format("a NumPy array, not safetensors", ZIP.help);
+const IMAGE: Format = format("an image, not safetensors", YAML.help);
 const HDF5: Format = format("an HDF5 file, not safetensors", ZIP.help);
 const GZIP: Format = format("a gzip archive, not safetensors", "unpack it first");
 
 /// Recognises what else people point at, by a file's first bytes.
 pub(super) fn sniff(start: &[u8]) -> Option<Format> {
-    let starts: [(&[u8], Format); 8] = [
+    let starts: [(&[u8], Format); 11] = [
         (b"version https://git-lfs", LFS),
         (b"GGUF", GGUF),
         (b"PK\x03\x04", ZIP),
         (b"PK\x05\x06", ZIP),
         (b"\x89HDF\r\n\x1a\n", HDF5),
+        (b"\x93NUMPY", NUMPY),
+        (b"\x89PNG\r\n\x1a\n", IMAGE),
+        (b"\xff\xd8\xff", IMAGE),
         (b"\x1f\x8b", GZIP),
         (b"\x80\x02", PICKLE),
         (b"\x80\x04", PICKLE),
@@ -59,6 +69,25 @@ pub(super) fn sniff(start: &[u8]) -> Option<Format> {
         [b'{' | b'[', next, ..] if next.is_ascii_whitespace() || matches!(next, b'"' | b'{' | b'}') => {
             Some(JSON)
         }
+        // The length of a header is a number of eight bytes, the highest of which are 0.
+        _ if text.len() >= 8 && is_text(text) => {
+            let yaml = text.split(|byte| *byte == b'\n').any(|line| {
+                [b"version:".as_slice(), b"operations:"].iter().any(|field| line.starts_with(field))
+            });
+            Some(if yaml { YAML } else { TEXT })
+        }
         _ => None,
     }
+}
+
+/// Whether bytes are readable text, the last character perhaps cut.
+fn is_text(bytes: &[u8]) -> bool {
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or("\0")
+        }
+        Err(_) => return false,
+    };
+    text.chars().all(|sign| !sign.is_control() || matches!(sign, '\n' | '\r' | '\t'))
 }

@@ -101,6 +101,7 @@ codes! {
         HalfPrunedHead = "half_pruned_head": "q is pruned without o: the head still writes",
         CoupledHeads = "coupled_heads": "a norm couples the pruned head with the others",
         DonorFormat = "donor_format": "base and donor were written by different frameworks",
+        DonorConfig = "donor_config": "a donor's `config.json` cannot be read",
         UnlistedTensor = "unlisted_tensor": "a shard holds a tensor that the index does not list",
         TrailingBytes = "trailing_bytes": "bytes follow the last tensor",
         LostDeltas = "lost_deltas": "most changes were lost to rounding",

@@ -19,6 +19,8 @@ pub(super) struct Excerpt {
     pub(super) text: String,
     /// The labels' places in `text`, in their order.
     pub(super) spans: Vec<Span>,
+    /// Where the labels end that are so near to the first in the file that they are drawn in one piece with it.
+    pub(super) first_piece: usize,
 }
 
 impl Excerpt {
@@ -53,6 +55,7 @@ impl Excerpt {
             ),
             text: String::new(),
             spans: Vec::new(),
+            first_piece: 0,
         };
         let mut shown: BTreeMap<usize, Cut> = BTreeMap::new();
         let last = wanted.keys().next_back().copied().unwrap_or(0).min(lines.count() - 1);
@@ -73,8 +76,24 @@ impl Excerpt {
             let place = shown.get(&line).map_or(0..0, |cut| cut.place(&within));
             excerpt.spans.push(place);
         }
+        excerpt.first_piece = first_piece(&excerpt.text, &excerpt.spans);
         excerpt
     }
+}
+
+/// Each place is drawn with a line above and one below it, and in one piece with the next where these meet.
+fn first_piece(text: &str, spans: &[Span]) -> usize {
+    let lines = Lines::new(text);
+    let mut sorted: Vec<&Span> = spans.iter().collect();
+    sorted.sort_unstable_by_key(|span| span.start);
+    let mut end = sorted.first().map_or(0, |span| span.end);
+    for span in sorted {
+        if lines.line_of(span.start) > lines.line_of(end) + 3 {
+            break;
+        }
+        end = end.max(span.end);
+    }
+    end
 }
 
 /// A line as it is shown: from `from` on, `head` bytes being an ellipsis.
@@ -147,6 +166,12 @@ mod tests {
         assert_eq!(excerpt.text, "\nb\nc\nd");
         assert_eq!(excerpt.spans[0], 3..4);
         assert_eq!(excerpt.name, "x.yaml:3:1");
+    }
+
+    #[test]
+    fn the_first_piece_ends_where_the_next_label_is_too_far_below() {
+        assert_eq!(first_piece("a\nb\nc\nd\ne\nf\n", &[6..7, 0..1]), 7, "from a to d");
+        assert_eq!(first_piece("a\nb\nc\nd\ne\nf\n", &[8..9, 0..1]), 1, "e is too far");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Text within a width: wrapping, columns, sizes.
 
+use std::collections::BTreeMap;
+
 use unicode_width::UnicodeWidthStr;
 
 use super::{DIM, Look};
@@ -15,7 +17,7 @@ pub fn columns(text: &str) -> usize {
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
+    for word in words(text).map(str::trim).filter(|word| !word.is_empty()) {
         let mut parts = break_word(word, width.max(1)).into_iter();
         match (lines.last_mut(), parts.next()) {
             (Some(line), Some(part)) if columns(line) + 1 + columns(part) <= width => {
@@ -27,6 +29,25 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         lines.extend(parts.map(str::to_owned));
     }
     lines
+}
+
+/// A text's words, each with the spaces behind it. What stands in backticks is one word, unless it is long.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    const LONGEST: usize = 48;
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = rest.find(' ').unwrap_or(rest.len());
+        let open = rest[..end].find('`').filter(|at| !rest[at + 1..end].contains('`'));
+        if let Some(length) = open.and_then(|at| rest[at + 1..].find('`').map(|close| at + close + 2))
+            && length <= LONGEST
+        {
+            end = rest[length..].find(' ').map_or(rest.len(), |after| length + after);
+        }
+        end += rest[end..].len() - rest[end..].trim_start_matches(' ').len();
+        let (word, left) = rest.split_at(end);
+        rest = left;
+        (!word.is_empty()).then_some(word)
+    })
 }
 
 fn break_word(mut word: &str, width: usize) -> Vec<&str> {
@@ -57,12 +78,13 @@ fn break_word(mut word: &str, width: usize) -> Vec<&str> {
 #[must_use]
 pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
     const GAP: usize = 4;
-    let name_width = rows.iter().map(|(name, _)| columns(name)).max().unwrap_or(0);
-    let detail_width = rows.iter().map(|(_, detail)| columns(detail)).max().unwrap_or(0);
+    let name_width = first_column(rows, look.width.saturating_sub(indent + GAP));
     let second = indent + name_width + GAP;
     let room = look.width.saturating_sub(second);
     // Short names leave room enough for details of several lines.
-    let side_by_side = room >= detail_width || second <= look.width / 2;
+    let wrapped = second <= look.width / 2;
+    let side_by_side =
+        |name: &str, detail: &str| columns(name) <= name_width && (columns(detail) <= room || wrapped);
     let mut out = String::new();
     let mut line = |indent: usize, text: &str| {
         out.extend(std::iter::repeat_n(' ', indent));
@@ -70,7 +92,7 @@ pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
         out.push('\n');
     };
     for (name, detail) in rows {
-        if side_by_side && !detail.is_empty() {
+        if side_by_side(name, detail) && !detail.is_empty() {
             let gap = name_width - columns(name) + GAP;
             let parts = if columns(detail) <= room { vec![detail.clone()] } else { wrap(detail, room) };
             for (at, part) in parts.iter().enumerate() {
@@ -87,6 +109,24 @@ pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
         }
     }
     out
+}
+
+/// How wide names are, without those that are so long that most rows would be broken for their sake.
+fn first_column(rows: &[(String, String)], room: usize) -> usize {
+    let mut widths: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for (name, detail) in rows {
+        *widths.entry((columns(name), columns(detail))).or_default() += 1;
+    }
+    let fit = |width: usize| -> usize {
+        let fits = |&(name, detail): &(usize, usize)| name <= width && width + detail <= room;
+        widths.iter().filter(|(row, _)| fits(row)).map(|(_, count)| count).sum()
+    };
+    let best = widths.keys().map(|&(name, _)| (fit(name), name)).max();
+    match best {
+        // Where nothing fits beside anything, the longest name decides.
+        Some((1.., width)) => width,
+        _ => widths.keys().next_back().map_or(0, |&(name, _)| name),
+    }
 }
 
 /// A size in decimal units, three digits or so: `184 kB`, `2.26 GB`.
@@ -123,6 +163,9 @@ mod tests {
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(wrap("重みの名前", 4), ["重み", "の名", "前"]);
         assert!(wrap("", 10).is_empty());
+        let quoted = ["see", "`a b c`,", "d"];
+        assert_eq!(wrap("see `a b c`, d", 8), quoted, "what is in backticks stays whole");
+        assert_eq!(words(" a  `b c").collect::<Vec<_>>(), [" ", "a  ", "`b ", "c"]);
     }
 
     #[test]
@@ -135,6 +178,17 @@ mod tests {
         let table =
             [("a.weight".to_owned(), "1 tensor".to_owned()), ("b".to_owned(), "2 tensors".to_owned())];
         assert_eq!(rows(&table, 2, Look::PLAIN), "  a.weight    1 tensor\n  b           2 tensors\n");
+        let one = [
+            ("a.weight".to_owned(), "1 tensor".to_owned()),
+            ("a.very.long.name.of.a.weight".to_owned(), "2 tensors".to_owned()),
+            ("b".to_owned(), "3 tensors".to_owned()),
+        ];
+        let less = Look { width: 32, ..Look::PLAIN };
+        assert_eq!(
+            rows(&one, 2, less),
+            "  a.weight    1 tensor\n  a.very.long.name.of.a.weight\n    2 tensors\n  b           3 tensors\n",
+            "one long row stands alone on two lines"
+        );
         let long = [("a".to_owned(), "four words stand here, and more".to_owned())];
         let less = Look { width: 30, ..Look::PLAIN };
         assert_eq!(rows(&long, 2, less), "  a    four words stand here,\n       and more\n");

@@ -11,8 +11,11 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
     SourceSpan, SpanContents, ThemeCharacters, ThemeStyles,
 };
+use textwrap::core::Word;
+use textwrap::{WordSeparator, WordSplitter};
 
 use super::excerpt::{Excerpt, sanitize};
+use super::layout::words;
 use super::{Diagnostic, Look, Severity, Source, columns};
 
 /// On terminals narrower than this, words that are wider are broken, and labels that find no room are left out.
@@ -35,6 +38,9 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
         .with_width(look.width.max(20))
         .with_context_lines(1)
         .with_break_words(look.width < NARROW)
+        // Keys and paths stay whole, so that they can be copied.
+        .with_word_separator(WordSeparator::Custom(separated))
+        .with_word_splitter(WordSplitter::NoHyphenation)
         .without_primary_span_start()
         .without_syntax_highlighting()
         .without_cause_chain();
@@ -59,6 +65,11 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
         let _ = writeln!(out, "and {more} more\n");
     }
     out
+}
+
+/// Words as they are wrapped: what is in backticks stays whole.
+fn separated(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    Box::new(words(text).map(Word::from))
 }
 
 /// How many there are of each severity, such as `2 errors, 1 warning`; empty when there are none.
@@ -149,13 +160,16 @@ impl SourceCode for Excerpt {
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let contents = self.text.as_str().read_span(span, before, after)?;
-        Ok(Box::new(MietteSpanContents::new_named(
-            self.name.clone(),
-            contents.data(),
-            *contents.span(),
-            contents.line(),
-            contents.column(),
-            contents.line_count(),
-        )))
+        let (data, span, line) = (contents.data(), *contents.span(), contents.line());
+        // miette's own count makes it join places that are far apart, and show what is between them.
+        let breaks = memchr::memchr_iter(b'\n', data).count();
+        let lines = breaks + usize::from(!data.ends_with(b"\n"));
+        // The file is named above the first piece of it that is shown.
+        let contents = if span.offset() <= self.first_piece {
+            MietteSpanContents::new_named(self.name.clone(), data, span, line, contents.column(), lines)
+        } else {
+            MietteSpanContents::new(data, span, line, contents.column(), lines)
+        };
+        Ok(Box::new(contents))
     }
 }

@@ -59,7 +59,11 @@ pub(super) fn partner<'d>(
         Class::Integer => tally.add_detail(
             Code::PackedCodes,
             format!("`{op}` cannot compute with packed or integer tensors of donor `{written}`"),
-            way_out(op),
+            if Class::of(info.dtype) == Class::Float && key.suffix() == "weight" {
+                "the donor is quantized and the base is not: dequantize the donor, or take its floating-point original"
+            } else {
+                way_out(op)
+            },
             theirs.as_str(),
             &other.dtype.to_string(),
         ),

@@ -1,6 +1,6 @@
 //! [`Donor`]: a distinct source, opened once, by headers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,14 @@ impl Donors {
                 for warning in &weights.warnings {
                     self.diagnostics.push(first.mark(oddity(warning), "in this donor"));
                 }
-                let config = config_beside(&first.value);
+                let config = match read_config(&first.value) {
+                    Some(Err(error)) => {
+                        self.diagnostics.push(first.mark(unread_config(&error, &written), ""));
+                        None
+                    }
+                    Some(Ok(config)) => Some(config),
+                    None => None,
+                };
                 self.list.push(Donor { written, weights, config });
                 self.first_use.push(first.clone());
                 Some(self.list.len() - 1)
@@ -128,32 +135,52 @@ impl Donors {
             .collect()
     }
 
-    /// Advises of donor tensors that no operation uses.
-    pub(super) fn unreached<'r>(&self, reached: impl Iterator<Item = &'r (usize, usize)>) -> Vec<Diagnostic> {
+    /// Advises of donor tensors that no operation uses. Where most of a donor is left and nothing is added from it, a part
+    /// was chosen, and the rest need not be named.
+    pub(super) fn unreached<'r>(
+        &self,
+        operations: &[Operation],
+        reached: impl Iterator<Item = &'r (usize, usize)>,
+    ) -> Vec<Diagnostic> {
         let mut used: Vec<Vec<bool>> =
             self.list.iter().map(|donor| vec![false; donor.weights.index.entries().len()]).collect();
         for &(donor, position) in reached {
             used[donor][position] = true;
         }
-        let donors = self.list.iter().zip(&self.first_use).zip(used);
+        let added = operations.iter().filter_map(|operation| match &operation.kind {
+            Kind::Add { source, .. } => self.get(source).map(|(place, _)| place),
+            _ => None,
+        });
+        let added: HashSet<usize> = added.collect();
+        let donors = self.list.iter().zip(&self.first_use).zip(used).enumerate();
         donors
-            .filter_map(|((donor, source), used)| {
+            .filter_map(|(place, ((donor, source), used))| {
+                let all = used.len();
                 let entries = donor.weights.index.entries().iter().zip(used);
                 let left: Vec<&str> =
                     entries.filter(|(_, used)| !used).map(|((key, _), _)| key.as_str()).collect();
                 if left.is_empty() {
                     return None;
                 }
-                let message = format!(
-                    "{} of donor `{}` {} reached by no pattern: {}",
-                    say::count(left.len(), "tensor"),
-                    donor.written,
-                    if left.len() == 1 { "is" } else { "are" },
-                    say::names(&left),
-                );
-                let diagnostic = Diagnostic::new(Code::UnreachedDonor, message)
-                    .help("widen a pattern if they were meant to be used");
-                Some(source.mark(diagnostic, ""))
+                let (message, help) = if left.len() * 2 > all && !added.contains(&place) {
+                    let message = format!(
+                        "{} of the {all} tensors of donor `{}` {} used",
+                        all - left.len(),
+                        donor.written,
+                        if all - left.len() == 1 { "is" } else { "are" },
+                    );
+                    (message, "nothing to do, if the others were left out on purpose")
+                } else {
+                    let message = format!(
+                        "{} of donor `{}` {} reached by no pattern: {}",
+                        say::count(left.len(), "tensor"),
+                        donor.written,
+                        if left.len() == 1 { "is" } else { "are" },
+                        say::names(&left),
+                    );
+                    (message, "widen a pattern if they were meant to be used")
+                };
+                Some(source.mark(Diagnostic::new(Code::UnreachedDonor, message).help(help), ""))
             })
             .collect()
     }
@@ -196,6 +223,11 @@ fn written(dir: &Path, resolved: &Path) -> String {
 /// `config.json` beside the weights of a donor directory (or its index file), where it is readable.
 #[must_use]
 pub fn config_beside(path: &Path) -> Option<ModelConfig> {
+    read_config(path)?.ok()
+}
+
+/// The same, or why it cannot be read; `None` where there is none.
+fn read_config(path: &Path) -> Option<Result<ModelConfig, ReadError>> {
     let dir = if path.is_dir() {
         path
     } else if path.extension().is_some_and(|e| e == "json") {
@@ -203,7 +235,17 @@ pub fn config_beside(path: &Path) -> Option<ModelConfig> {
     } else {
         return None;
     };
-    ModelConfig::read(&dir.join("config.json")).ok()
+    let read = ModelConfig::read(&dir.join("config.json"));
+    (!matches!(&read, Err(error) if error.kind == ReadErrorKind::NotFound)).then_some(read)
+}
+
+/// A donor goes without its configuration, but then nothing says how it is quantized.
+fn unread_config(error: &ReadError, written: &str) -> Diagnostic {
+    let message = format!("`config.json` of donor `{written}` cannot be read: {}", error.reason);
+    Diagnostic::new(Code::DonorConfig, message).help(
+        "bits and group size of the donor are not compared with the base's: repair the file, or remove it if the donor \
+         is not quantized",
+    )
 }
 
 fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {

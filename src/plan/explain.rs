@@ -22,12 +22,22 @@ const MOST_ROWS: usize = 24;
 /// A paragraph is taken over from one of so many before it, where it would be the same.
 const RECENT: usize = 16;
 
-/// The plan as text. `all` lists every tensor; else names are folded and long lists cut. `file` is the file that the
-/// plan was made from.
+/// How much of a plan is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Detail {
+    /// Every tensor is listed; else names are folded and long lists cut.
+    pub all: bool,
+    /// Warnings stand below their operations, as advice does.
+    pub warnings: bool,
+}
+
+/// The plan as text. `file` is the file that the plan was made from.
 #[must_use]
-pub fn explain(plan: &Plan, file: &SurgeryFile, look: Look, all: bool) -> String {
+pub fn explain(plan: &Plan, file: &SurgeryFile, look: Look, detail: Detail) -> String {
+    let Detail { all, warnings } = detail;
     let mut out = header(plan, file, look);
-    let (mine, general) = by_operation(plan.diagnostics(), &file.operations);
+    let told = plan.diagnostics().iter().filter(|one| warnings || one.severity() == Severity::Advice);
+    let (mine, general) = by_operation(told, &file.operations);
     let mut told: Vec<(&[Edit], String)> = Vec::new();
     for (place, step) in plan.steps().iter().enumerate() {
         let found = file.operations.binary_search_by_key(&step.index, |operation| operation.index);
@@ -42,8 +52,11 @@ pub fn explain(plan: &Plan, file: &SurgeryFile, look: Look, all: bool) -> String
             out.push_str(&text);
             told.push((&step.edits, text));
         }
-        if step.skipped > 0 {
-            let text = format!("{} of {} matched keys are left alone", step.skipped, step.matched);
+        if step.skipped > step.restored {
+            // A restored head is no tensor of its own.
+            let (skipped, matched) = (step.skipped - step.restored, step.matched - step.restored);
+            let are = if skipped == 1 { "is" } else { "are" };
+            let text = format!("{skipped} of {} {are} left alone", count(matched, "matched tensor"));
             for line in wrap(&text, look.width.saturating_sub(BODY)) {
                 let _ = writeln!(out, "{:BODY$}{}", "", look.paint(DIM, &line));
             }
@@ -211,7 +224,7 @@ fn remark(out: &mut String, diagnostic: &Diagnostic, indent: usize, look: Look) 
 
 /// Diagnostics by the place of the operation they speak of; the second list is of those that speak of none.
 fn by_operation<'d>(
-    diagnostics: &'d [Diagnostic],
+    diagnostics: impl Iterator<Item = &'d Diagnostic>,
     operations: &[Operation],
 ) -> (HashMap<usize, Vec<&'d Diagnostic>>, Vec<&'d Diagnostic>) {
     // By where they begin, and of those up to there the last in the file.

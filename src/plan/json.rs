@@ -19,7 +19,7 @@ pub fn json(plan: &Plan) -> Map<String, Value> {
 }
 
 fn operation(plan: &Plan, step: &Step) -> Value {
-    let Step { index, name, op, line, matched, skipped, edits } = step;
+    let Step { index, name, op, line, matched, skipped, restored: _, edits } = step;
     let edits: Vec<Value> = edits.iter().map(|one| edit(plan, one)).collect();
     let mut object = Map::new();
     object.insert("index".to_owned(), json!(index));

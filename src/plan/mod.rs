@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::checkpoint::{Checkpoint, Key, Shard, TensorInfo};
+use crate::checkpoint::{Checkpoint, Key, Origin, Shard, TensorIndex, TensorInfo};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 pub use crate::surgery::Method;
 use crate::surgery::{Kind, Operation, SurgeryFile, WRITTEN};
@@ -87,6 +87,8 @@ pub struct Step {
     pub matched: usize,
     /// Matched keys left alone.
     pub skipped: usize,
+    /// Matched keys of a restored head, which no file has.
+    pub restored: usize,
     /// One per tensor, in key order.
     pub edits: Vec<Edit>,
 }
@@ -211,8 +213,14 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
         finish(&mut diagnostics);
         return Err(Refusal { diagnostics });
     }
-    diagnostics.extend(donors.unreached(drafts.iter().flat_map(|draft| &draft.reached)));
-    let steps: Vec<Step> = file.operations.iter().zip(&scopes).zip(drafts).map(Step::new).collect();
+    diagnostics.extend(donors.unreached(&file.operations, drafts.iter().flat_map(|draft| &draft.reached)));
+    let steps: Vec<Step> = file
+        .operations
+        .iter()
+        .zip(&scopes)
+        .zip(drafts)
+        .map(|planned| Step::new(&base.weights.index, planned))
+        .collect();
     let program::Regrouped { mut programs, overwritten } = program::regroup(&steps, &base.weights.index);
     diagnostics.extend(program::overwritten_advice(file, &overwritten, &steps));
     let untied = tie::settle(file, &base, &steps, &mut programs, &mut diagnostics);
@@ -308,11 +316,16 @@ fn finish(diagnostics: &mut Vec<Diagnostic>) {
 const MOST_USES: usize = 8;
 
 impl Step {
-    fn new(((operation, scope), draft): ((&Operation, &Arc<Scope>), Draft)) -> Self {
+    fn new(index: &TensorIndex, ((operation, scope), draft): ((&Operation, &Arc<Scope>), Draft)) -> Self {
         let matched = scope.matched.len();
         let skipped = match operation.kind {
             Kind::Prune { .. } => matched.saturating_sub(draft.acted),
             _ => 0,
+        };
+        let is_restored = |position: &&usize| matches!(index.entries()[**position].1.origin, Origin::Tied(_));
+        let restored = match skipped {
+            0 => 0,
+            _ => scope.matched.iter().filter(is_restored).count().min(skipped),
         };
         Self {
             index: operation.index,
@@ -321,6 +334,7 @@ impl Step {
             line: operation.line,
             matched,
             skipped,
+            restored,
             edits: draft.edits,
         }
     }

@@ -315,6 +315,14 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_in_capitals_is_offered_without() {
+        check(
+            "MODEL.Layers.*.mlp.up_proj.weight",
+            "lower case; so it would match 3 keys: `model.layers.*.mlp",
+        );
+    }
+
+    #[test]
     fn nothing_is_said_of_what_stands_after_a_leading_star() {
         check("*.x_proj.weight", "no key ends with `x_proj.weight`");
     }

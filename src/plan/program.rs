@@ -108,7 +108,8 @@ pub(super) fn overwritten_advice(
         let how_many = if mine.len() == all {
             "everything this operation does is".to_owned()
         } else {
-            format!("{} of {} edits of this operation are", mine.len(), all)
+            let are = if mine.len() == 1 { "is" } else { "are" };
+            format!("{} of {all} edits of this operation {are}", mine.len())
         };
         let message = format!("{how_many} overwritten later and not done at all");
         let mut diagnostic = Diagnostic::new(Code::Overwritten, message)

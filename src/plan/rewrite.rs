@@ -10,6 +10,7 @@ pub(super) struct Rewrite {
 }
 
 const PREFIX: &str = "with another prefix it would match";
+const CASE: &str = "keys are in lower case; so it would match";
 const GLOB: &str = "patterns are globs; as one it would match";
 const WHOLE: &str = "a pattern matches whole keys; completed it would match";
 
@@ -36,6 +37,7 @@ pub(super) fn rewrites(pattern: &str) -> Vec<Rewrite> {
         }
     };
     add(plain.clone(), GLOB);
+    add(plain.to_lowercase(), CASE);
     let prefixed: Vec<String> = PREFIXES
         .iter()
         .filter_map(|(from, to)| plain.strip_prefix(from).map(|rest| format!("{to}{rest}")))
@@ -57,7 +59,8 @@ pub(super) fn rewrites(pattern: &str) -> Vec<Rewrite> {
 
 /// The pattern without the signs of other notations. What is a glob already stays as it is.
 fn as_glob(pattern: &str) -> String {
-    let mut text = pattern.to_owned();
+    // Word processors put other quotes around a text.
+    let mut text = pattern.trim_matches(['“', '”', '„', '‘', '’']).to_owned();
     // A regular expression gives itself away by an anchor, an escape, a group or a quantifier of digits.
     if text.starts_with('^') || text.ends_with('$') || text.contains(['\\', '|', '+']) {
         text = text.trim_start_matches('^').trim_end_matches('$').to_owned();
@@ -157,6 +160,7 @@ mod tests {
         check("model.layers[1].mlp", "model.layers.1.mlp");
         check("model.layers.[10-15].mlp", "model.layers.{10..15}.mlp");
         check("model.layers.{ 0, 1 }.mlp", "model.layers.{0,1}.mlp");
+        check("“model.layers.*”", "model.layers.*");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The plan's text on terminals of every kind.
 
 use mlxcel::diagnostic::{Look, columns, render};
-use mlxcel::plan::explain::explain;
+use mlxcel::plan::explain::{Detail, explain};
 use mlxcel::{Checkpoint, SurgeryFile};
 
 use crate::stage::{Directives, Stage};
@@ -33,7 +33,7 @@ fn plan(stage: &Stage, look: Look, all: bool) -> String {
     let file = SurgeryFile::read(&stage.dir().join("surgery.yaml"));
     let base = Checkpoint::open(&stage.dir().join("model")).expect("the base opens");
     let plan = mlxcel::plan(&file, base).expect("the file plans");
-    explain(&plan, &file, look, all)
+    explain(&plan, &file, look, Detail { all, warnings: true })
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::super::testing::{Dir, bytes};
 use super::super::{Checkpoint, ReadErrorKind};
-use super::ModelConfig;
+use super::{MOST_VALUES, ModelConfig};
 
 #[track_caller]
 fn parse(text: &str) -> ModelConfig {
@@ -157,4 +157,12 @@ fn a_file_is_not_a_model_directory() {
     assert_eq!(open(&dir, "a.safetensors"), "a file of weights, not a model directory");
     assert_eq!(open(&dir, "m.gguf"), "not a model directory: a GGUF file, which is not safetensors");
     assert_eq!(open(&dir, "missing"), "no such file or directory");
+}
+
+#[test]
+fn a_configuration_is_not_read_beyond_what_models_need() {
+    let list = |values: usize| format!("{{\"a\": [{}0]}}", "0,".repeat(values - 1));
+    assert!(ModelConfig::parse(&list(MOST_VALUES)).is_ok());
+    let refused = ModelConfig::parse(&list(MOST_VALUES + 2)).unwrap_err();
+    assert!(refused.starts_with("holds more than 500000 values"), "{refused}");
 }

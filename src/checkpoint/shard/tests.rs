@@ -83,6 +83,10 @@ fn other_formats_are_recognised() {
         "a Python pickle (an old PyTorch file), not safetensors",
     );
     refused(b"\x1f\x8b\x08\0\0\0\0\0\0\x03", "a gzip archive, not safetensors");
+    refused("# gains\nversion: 1\noperations: []\n", "a YAML text (a surgery file?), not safetensors");
+    refused("Notes on the weights: \u{e9}t\u{e9}", "a text file, not safetensors");
+    refused([&b"\x93NUMPY\x01\0"[..], &[0; 64]].concat(), "a NumPy array, not safetensors");
+    refused([&b"\x89PNG\r\n\x1a\n"[..], &[0; 64]].concat(), "an image, not safetensors");
 }
 
 #[test]

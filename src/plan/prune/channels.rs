@@ -49,11 +49,11 @@ pub(super) fn plan(
             }
         }
     }
+    let refused = coverage(ids, &widths, draft);
     if !faults.is_empty() {
         faults.report(draft, &operation.pattern);
         return;
     }
-    let refused = coverage(ids, &widths, draft);
     if draft.edits.is_empty() && !refused {
         let help = "an MLP module has `down_proj` beside `gate_proj` and `up_proj`, `gate_up_proj`, or `w2` beside \
                     `w1` and `w3`, and only in the text model";

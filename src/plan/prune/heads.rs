@@ -80,14 +80,19 @@ pub(super) fn plan(
             }
         }
     }
+    let refused = reached && coverage(context, ids, draft);
     if !remarks.faults.is_empty() {
         remarks.faults.report(draft, &operation.pattern);
         return;
     }
-    let refused = reached && coverage(context, ids, draft);
     if draft.edits.is_empty() && !refused {
-        let help = "an attention module has `o_proj` beside `q_proj` or `qkv_proj`; heads are rows of the one and \
-                    columns of the other, and only in the text model";
+        let help = if remarks.kv > 0 {
+            "`k_proj` and `v_proj` serve several heads each and stay as they are: match `o_proj`, which alone removes a \
+             head completely, or `{q,o}_proj`"
+        } else {
+            "an attention module has `o_proj` beside `q_proj` or `qkv_proj`; heads are rows of the one and columns of \
+             the other, and only in the text model"
+        };
         nothing(operation, "attention_head", help, draft);
     } else if !refused {
         remarks.report(operation, draft);
