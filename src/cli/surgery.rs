@@ -37,12 +37,8 @@ pub struct PlanArgs {
     /// The model directory
     #[arg(long, short = 'm', value_name = "DIR")]
     pub model: PathBuf,
-    /// How to print the plan
-    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    format: PlanFormat,
-    /// Short for `--format json`
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    print: FormatArgs,
     /// List every tensor instead of folding by layer
     #[arg(long)]
     pub all: bool,
@@ -51,7 +47,18 @@ pub struct PlanArgs {
     pub deny: Option<Deny>,
 }
 
-/// Output of `plan`.
+/// How most commands print what they have to say. No doc comment on its uses: clap would show that as help.
+#[derive(Debug, Args)]
+struct FormatArgs {
+    /// How to print it
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    format: PlanFormat,
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+/// Output of all commands but `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
     /// For people
@@ -115,12 +122,8 @@ pub struct KeysArgs {
     /// A donor in place of a model: a .safetensors file, a directory or an index file; its keys are listed as they are
     #[arg(long, value_name = "PATH", group = "of")]
     pub donor: Option<PathBuf>,
-    /// How to print the keys
-    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    format: PlanFormat,
-    /// Short for `--format json`
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    print: FormatArgs,
 }
 
 /// `mlxcel surgery export`.
@@ -134,12 +137,8 @@ pub struct ExportArgs {
     /// The directory to write, which must not exist
     #[arg(long, short, value_name = "NEW")]
     pub output: PathBuf,
-    /// How to say what was done
-    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    format: PlanFormat,
-    /// Short for `--format json`
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    print: FormatArgs,
     /// Count warnings as errors; after one of the plan nothing is written
     #[arg(long, value_name = "WHAT")]
     pub deny: Option<Deny>,
@@ -156,37 +155,41 @@ pub struct DiffArgs {
     /// Compare the model with what this surgery file (YAML) makes of it
     #[arg(long, value_name = "FILE")]
     pub surgery: Option<PathBuf>,
-    /// How to print the differences
-    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    format: PlanFormat,
-    /// Short for `--format json`
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[command(flatten)]
+    print: FormatArgs,
     /// List every tensor instead of folding by layer
     #[arg(long)]
     pub all: bool,
 }
 
+impl FormatArgs {
+    fn format(&self) -> PlanFormat {
+        if self.json { PlanFormat::Json } else { self.format }
+    }
+}
+
+impl CheckArgs {
+    /// How to print.
+    #[must_use]
+    pub fn format(&self) -> CheckFormat {
+        if self.json { CheckFormat::Json } else { self.format }
+    }
+}
+
 /// What `--format` and `--json` come to.
 macro_rules! formats {
-    ($($args:ident: $format:ident,)*) => {
+    ($($args:ident)*) => {
         $(impl $args {
             /// How to print.
             #[must_use]
-            pub fn format(&self) -> $format {
-                if self.json { $format::Json } else { self.format }
+            pub fn format(&self) -> PlanFormat {
+                self.print.format()
             }
         })*
     };
 }
 
-formats! {
-    PlanArgs: PlanFormat,
-    CheckArgs: CheckFormat,
-    KeysArgs: PlanFormat,
-    ExportArgs: PlanFormat,
-    DiffArgs: PlanFormat,
-}
+formats! { PlanArgs KeysArgs ExportArgs DiffArgs }
 
 /// `mlxcel surgery explain`.
 #[derive(Debug, Args)]

@@ -1,7 +1,6 @@
 //! Help for a pattern that matches nothing: where it dies, what stands there instead, what it may have meant.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
@@ -9,63 +8,17 @@ use super::draft::{Context, Draft};
 use super::rewrite::rewrites;
 use super::say;
 use super::scope::Scope;
+pub(super) use super::vocabulary::Vocabulary;
+use super::vocabulary::{LONGEST, nearest};
 use crate::checkpoint::{TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Matcher, Operation, Pattern, Spanned, SurgeryFile};
 
-/// So many distinct names are compared with a pattern, at most.
-const TEMPLATES: usize = 4096;
 /// So many keys are looked at for what stands in place of a component, at most.
 const LOOKED_AT: usize = 4096;
-/// Longer patterns are not compared by edit distance, nor read as something else.
-const LONGEST: usize = 400;
 /// So many keys are searched at most for what a pattern may have been meant as; so many meanings are tried at least.
 const SEARCHED: usize = 1 << 20;
 const MEANT: usize = 8;
-
-/// The names of a checkpoint, for suggestions. Built when the first pattern fails.
-#[derive(Debug)]
-pub(super) struct Vocabulary<'b> {
-    index: &'b TensorIndex,
-    templates: OnceLock<Vec<String>>,
-}
-
-impl<'b> Vocabulary<'b> {
-    pub(super) fn new(index: &'b TensorIndex) -> Self {
-        Self { index, templates: OnceLock::new() }
-    }
-
-    /// The keys with numbers replaced by `*`, each once: a model of any depth has few.
-    fn templates(&self) -> &[String] {
-        self.templates.get_or_init(|| {
-            let entries = self.index.entries();
-            let distinct: BTreeSet<String> = entries
-                .par_chunks(8192)
-                .map(|chunk| chunk.iter().map(|(key, _)| template(key.as_str())).collect::<BTreeSet<_>>())
-                .reduce(BTreeSet::new, |mut a, mut b| {
-                    a.append(&mut b);
-                    a
-                });
-            distinct.into_iter().take(TEMPLATES).collect()
-        })
-    }
-
-    /// Whether any key matches, by a search that stops at the first.
-    pub(super) fn any(&self, pattern: &Pattern) -> bool {
-        let matcher = Matcher::new(pattern);
-        self.keys(&matcher).any(|key| matcher.matches(key))
-    }
-
-    fn count(&self, pattern: &Pattern) -> usize {
-        let matcher = Matcher::new(pattern);
-        self.keys(&matcher).filter(|key| matcher.matches(key)).count()
-    }
-
-    /// The keys that begin as a pattern does.
-    fn keys(&self, matcher: &Matcher) -> impl Iterator<Item = &'b str> + use<'b> {
-        self.index.entries()[self.index.with_prefix(matcher.head())].iter().map(|(key, _)| key.as_str())
-    }
-}
 
 /// Reports an operation whose pattern matches nothing, or whose excludes leave nothing.
 pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut Draft) {
@@ -230,37 +183,6 @@ fn components(pattern: &str) -> Vec<(usize, usize)> {
     }
     parts.push((start, pattern.len()));
     parts
-}
-
-/// The names closest to a pattern, as patterns themselves.
-fn nearest(vocabulary: &Vocabulary<'_>, pattern: &str) -> Vec<String> {
-    if pattern.len() > LONGEST {
-        return Vec::new();
-    }
-    let wanted = template(pattern);
-    let mut scored: Vec<(usize, &String)> = vocabulary
-        .templates()
-        .par_iter()
-        .filter(|name| name.len() <= LONGEST)
-        .map(|name| (strsim::levenshtein(&wanted, name), name))
-        .filter(|(distance, _)| *distance <= 2.max(wanted.len() / 4))
-        .collect();
-    scored.sort_unstable();
-    let best = scored.first().map_or(0, |(distance, _)| *distance);
-    scored.retain(|(distance, _)| *distance <= best + 2);
-    scored.into_iter().take(2).map(|(_, name)| name.clone()).collect()
-}
-
-/// A key with its numbers replaced by `*`.
-fn template(key: &str) -> String {
-    let component = |part: &str| {
-        if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) {
-            "*".to_owned()
-        } else {
-            part.to_owned()
-        }
-    };
-    key.split('.').map(component).collect::<Vec<_>>().join(".")
 }
 
 #[cfg(test)]

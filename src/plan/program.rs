@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use rayon::prelude::*;
+
 use super::{Action, Step, number};
 use crate::checkpoint::{Dtype, Key, TensorIndex};
 use crate::diagnostic::{Code, Diagnostic};
@@ -51,7 +53,7 @@ pub(super) fn regroup(steps: &[Step], index: &TensorIndex) -> Regrouped {
         .enumerate()
         .flat_map(|(i, step)| step.edits.iter().map(move |edit| (edit.target, i, &edit.action)))
         .collect();
-    order.sort_unstable_by_key(|&(target, step, _)| (target, step));
+    order.par_sort_unstable_by_key(|&(target, step, _)| (target, step));
     let mut regrouped = Regrouped::default();
     for edits in order.chunk_by(|a, b| a.0 == b.0) {
         let target = edits[0].0;

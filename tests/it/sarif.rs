@@ -126,10 +126,17 @@ fn a_log_is_as_the_standard_has_it() {
         let log = crate::program::ended(command.output().expect("the program can be run")).json();
         valid(&log, Is::Object(LOG), "log");
         let run = &log["runs"][0];
+        let rules = run["tool"]["driver"]["rules"].as_array().expect("a list");
+        let ids: Vec<&Value> = rules.iter().map(|rule| &rule["id"]).collect();
+        assert!((1..ids.len()).all(|at| !ids[..at].contains(&ids[at])), "{ids:?}");
+        let encoded = files.replace(' ', "%20").replace(',', "%2C").replace('ü', "%C3%BC");
         for result in run["results"].as_array().expect("a list") {
             let index = usize::try_from(result["ruleIndex"].as_u64().expect("a number")).expect("a place");
-            assert_eq!(run["tool"]["driver"]["rules"][index]["id"], result["ruleId"]);
+            assert_eq!(rules[index]["id"], result["ruleId"]);
+            let level = &rules[index]["defaultConfiguration"]["level"];
+            assert_eq!(level, &result["level"], "a level is that of its rule");
             for location in result["locations"].as_array().into_iter().flatten() {
+                assert_eq!(location["physicalLocation"]["artifactLocation"]["uri"], encoded.as_str());
                 let region = &location["physicalLocation"]["region"];
                 let at = |name: &str| region[name].as_u64();
                 assert!((at("startLine"), at("startColumn")) <= (at("endLine"), at("endColumn")), "{region}");

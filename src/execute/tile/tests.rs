@@ -271,7 +271,11 @@ fn region(shape: &[usize]) -> BoxedStrategy<Region> {
             cuts.sort_unstable();
             cuts.dedup();
             let ranges: Vec<_> = cuts.chunks_exact(2).map(|pair| pair[0]..pair[1]).collect();
-            if ranges.is_empty() && whole { Region::Whole } else { Region::Slices { axis, ranges } }
+            if ranges.is_empty() && whole {
+                Region::Whole
+            } else {
+                Region::Slices { axis, ranges: ranges.into() }
+            }
         })
         .boxed()
 }
@@ -345,7 +349,7 @@ fn zeroing_keeps_every_other_bit_even_of_nans() {
 
 #[test]
 fn integers_are_zeroed_by_their_own_width() {
-    let ends = Region::Slices { axis: 1, ranges: vec![0..1, 2..3] };
+    let ends = Region::Slices { axis: 1, ranges: [0..1, 2..3].into() };
     let recipe = plain(Dtype::I64, &[2, 3], vec![Step::Zero(ends)]);
     let base: Vec<u8> = (1..=6i64).flat_map(i64::to_le_bytes).collect();
     let (result, _) = run_all(&recipe, &base, &[], true);

@@ -1,13 +1,12 @@
 //! Intermediate channels of MLPs: rows of gate and up, columns of down.
 
-use std::collections::BTreeMap;
-
 use super::super::Action;
 use super::super::draft::{Context, Draft, Tally};
 use super::super::say;
 use super::super::scope::Scope;
-use super::linear::{self, Linear, Obstacle, Touch, touch};
-use super::{Ids, below, nothing, slices};
+use super::linear::{self, Linear, Obstacle};
+use super::reached::{Module, reached};
+use super::{Ids, Slices, nothing};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::Operation;
 
@@ -34,17 +33,18 @@ pub(super) fn plan(
     draft: &mut Draft,
 ) {
     let mut faults = Tally::default();
-    let modules = linear::reached(context, scope, |leaf| LEAVES.contains(&leaf), &mut faults);
+    let modules = reached(context, scope, |leaf| LEAVES.contains(&leaf), &mut faults);
     let mut bias_left: Vec<&str> = Vec::new();
     let mut widths: Vec<(&str, usize)> = Vec::new();
-    for (&parent, touched) in &modules {
-        match Mlp::find(context, parent, touched) {
-            Err(obstacle) => faults.add(obstacle.code, obstacle.reason, obstacle.help, parent),
+    let mut slices = Slices::new(ids);
+    for module in &modules {
+        match Mlp::find(context, module) {
+            Err(obstacle) => faults.add(obstacle.code, obstacle.reason, obstacle.help, module.parent),
             Ok(None) => {}
             Ok(Some(mlp)) => {
-                widths.push((parent, mlp.width));
-                if let Err(obstacle) = mlp.prune(context, touched, ids, draft, &mut bias_left) {
-                    faults.add(obstacle.code, obstacle.reason, obstacle.help, parent);
+                widths.push((module.parent, mlp.width));
+                if let Err(obstacle) = mlp.prune(context, module, &mut slices, draft, &mut bias_left) {
+                    faults.add(obstacle.code, obstacle.reason, obstacle.help, module.parent);
                 }
             }
         }
@@ -78,19 +78,11 @@ struct Mlp {
 
 impl Mlp {
     /// The MLP under a parent; `None` where the names are there by chance.
-    fn find(
-        context: &Context<'_>,
-        parent: &str,
-        touched: &BTreeMap<&str, Touch>,
-    ) -> Result<Option<Self>, Obstacle> {
-        let stacked = |leaf: &&str| {
-            let key = format!("{parent}.{leaf}");
-            context.index().get(&key).map(|info| info.shape.len())
-        };
-        if touched.keys().find_map(stacked).is_some() {
+    fn find(context: &Context<'_>, module: &Module<'_>) -> Result<Option<Self>, Obstacle> {
+        if module.leaves().any(|leaf| module.position(context, leaf, "").is_some()) {
             return Err(linear::not_flat(3));
         }
-        let find = |leaf: &str| linear::find(context, format!("{parent}.{leaf}"));
+        let find = |leaf: &str| linear::find(context, module, leaf);
         let (gate, up, down) = if let Some(down) = find("down_proj")? {
             (("gate_proj", find("gate_proj")?), ("up_proj", find("up_proj")?), ("down_proj", down))
         } else if let (Some(down), gate @ Some(_), up @ Some(_)) = (find("w2")?, find("w1")?, find("w3")?) {
@@ -124,16 +116,15 @@ impl Mlp {
     fn prune<'a>(
         &self,
         context: &Context<'a>,
-        touched: &BTreeMap<&str, Touch>,
-        ids: &Ids<'_>,
+        module: &Module<'_>,
+        slices: &mut Slices,
         draft: &mut Draft,
         bias_left: &mut Vec<&'a str>,
     ) -> Result<(), Obstacle> {
-        let channels = below(ids, self.width);
         for (leaf, linear, halves) in &self.inputs {
-            let touch = touch(touched, leaf);
+            let touch = module.touch(leaf);
             draft.acted += touch.keys();
-            let rows = slices(0, halves, &channels, 1);
+            let rows = slices.of(0, halves, self.width, 1);
             if touch.weight > 0 {
                 linear.zero(&rows, draft);
             }
@@ -144,7 +135,7 @@ impl Mlp {
             }
         }
         let (leaf, down) = &self.down;
-        if touch(touched, leaf).weight == 0 {
+        if module.touch(leaf).weight == 0 {
             return Ok(());
         }
         if down.set().is_some() {
@@ -154,8 +145,8 @@ impl Mlp {
                 "match gate and up only: their zero makes the channel exactly 0",
             ));
         }
-        draft.acted += touch(touched, leaf).weight;
-        down.zero(&slices(1, &[0], &channels, 1), draft);
+        draft.acted += module.touch(leaf).weight;
+        down.zero(&slices.of(1, &[0], self.width, 1), draft);
         Ok(())
     }
 }

@@ -2,16 +2,14 @@
 
 mod attention;
 
-use std::collections::BTreeMap;
-
 use super::super::Action;
 use super::super::draft::{Context, Draft, Tally};
 use super::super::say;
 use super::super::scope::Scope;
-use super::linear::{self, Touch, touch};
+use super::reached::{Module, reached};
+use super::{Ids, Slices, below, nothing};
 use attention::{Attention, has};
 
-use super::{Ids, below, nothing, slices};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::Operation;
 
@@ -61,26 +59,26 @@ pub(super) fn plan(
     draft: &mut Draft,
 ) {
     let mut remarks = Remarks::default();
-    let modules = linear::reached(context, scope, |leaf| LEAVES.contains(&leaf), &mut remarks.faults);
-    let mut reached = false;
-    for (&parent, touched) in &modules {
-        let kv_keys: usize = ["k_proj", "v_proj"].iter().map(|leaf| touch(touched, leaf).keys()).sum();
+    let modules = reached(context, scope, |leaf| LEAVES.contains(&leaf), &mut remarks.faults);
+    let mut known = false;
+    let mut slices = Slices::new(ids);
+    for module in &modules {
+        let kv_keys: usize = ["k_proj", "v_proj"].iter().map(|leaf| module.touch(leaf).keys()).sum();
         remarks.kv += kv_keys;
-        let all: usize = touched.values().map(Touch::keys).sum();
-        if all == kv_keys || !is_attention(context, parent, touched.keys().copied()) {
+        if module.keys() == kv_keys || !is_attention(context, module) {
             continue;
         }
-        match Attention::find(context, parent) {
+        match Attention::find(context, module) {
             Err(obstacle) => {
-                remarks.faults.add(obstacle.code, obstacle.reason, obstacle.help, parent);
+                remarks.faults.add(obstacle.code, obstacle.reason, obstacle.help, module.parent);
             }
             Ok(attention) => {
-                reached = true;
-                attention.prune(context, operation, (parent, touched), ids, draft, &mut remarks);
+                known = true;
+                attention.prune(context, operation, module, (ids, &mut slices), draft, &mut remarks);
             }
         }
     }
-    let refused = reached && coverage(context, ids, draft);
+    let refused = known && coverage(context, ids, draft);
     if !remarks.faults.is_empty() {
         remarks.faults.report(draft, &operation.pattern);
         return;
@@ -100,10 +98,10 @@ pub(super) fn plan(
 }
 
 /// Whether projections with ambiguous names (`dense`, `c_proj`, `out_proj`) belong to attention.
-fn is_attention<'a>(context: &Context<'_>, parent: &str, mut leaves: impl Iterator<Item = &'a str>) -> bool {
+fn is_attention(context: &Context<'_>, module: &Module<'_>) -> bool {
     let ambiguous = |leaf: &str| matches!(leaf, "dense" | "c_proj" | "out_proj" | "wo");
-    leaves.any(|leaf| !ambiguous(leaf))
-        || ["q_proj", "qkv_proj", "wq", "c_attn", "query_key_value"].iter().any(|q| has(context, parent, q))
+    module.leaves().any(|leaf| !ambiguous(leaf))
+        || ["q_proj", "qkv_proj", "wq", "c_attn", "query_key_value"].iter().any(|q| has(context, module, q))
 }
 
 impl Attention {
@@ -111,18 +109,18 @@ impl Attention {
         &self,
         context: &Context<'a>,
         operation: &Operation,
-        (parent, touched): (&'a str, &BTreeMap<&str, Touch>),
-        ids: &Ids<'_>,
+        module: &Module<'a>,
+        (ids, slices): (&Ids<'_>, &mut Slices),
         draft: &mut Draft,
         remarks: &mut Remarks<'a>,
     ) {
         let heads = below(ids, self.heads);
-        let q = touch(touched, if self.fused { "qkv_proj" } else { "q_proj" });
-        let o = touch(touched, "o_proj");
+        let q = module.touch(if self.fused { "qkv_proj" } else { "q_proj" });
+        let o = module.touch("o_proj");
         draft.acted += q.weight + q.bias + o.weight;
         let ids: Vec<u64> = heads.iter().map(|&head| head as u64).collect();
         let elsewhere = |positions: &[usize]| context.others.prune(operation, &ids, positions);
-        let rows = slices(0, &[0], &heads, self.rows);
+        let rows = slices.of(0, &[0], self.heads, self.rows);
         if q.weight > 0 {
             self.q.zero(&rows, draft);
         }
@@ -135,17 +133,18 @@ impl Attention {
         }
         if o.weight > 0 {
             match self.column_width() {
-                Ok(width) => self.o.zero(&slices(1, &[0], &heads, width), draft),
+                Ok(width) => self.o.zero(&slices.of(1, &[0], self.heads, width), draft),
                 Err(obstacle) => {
-                    remarks.faults.add(obstacle.code, obstacle.reason, obstacle.help, &self.o.path);
+                    let name = format!("{}.o_proj", module.parent);
+                    remarks.faults.add(obstacle.code, obstacle.reason, obstacle.help, &name);
                 }
             }
         }
         if q.weight > 0 {
             if o.weight == 0 && !elsewhere(&self.o.positions()) {
-                remarks.half.push(parent);
+                remarks.half.push(module.parent);
             }
-            remarks.coupled.extend(self.coupling_norm(context, parent));
+            remarks.coupled.extend(self.coupling_norm(context, module));
         }
     }
 }

@@ -1,20 +1,18 @@
-//! Linear modules by their place in the tree of names: rows, columns, and how a slice of them is zeroed.
+//! Linear modules: rows, columns, and how a slice of them is zeroed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::draft::{Context, Draft, Tally, incomplete, unusable};
+use super::super::draft::{Context, Draft, incomplete};
 use super::super::number::Class;
-use super::super::scope::{Fact, Scope, units};
+use super::super::scope::Fact;
 use super::super::{Action, Region};
-use crate::checkpoint::{AffineSet, is_other_tower};
+use super::reached::Module;
+use crate::checkpoint::AffineSet;
 use crate::diagnostic::Code;
 
 /// A linear module of the base.
 #[derive(Debug)]
 pub(super) struct Linear {
-    /// Its path, `P` of `P.weight`.
-    pub path: String,
     /// Its weight.
     pub weight: Weight,
     /// `P.bias`, where there is one.
@@ -54,14 +52,17 @@ impl Obstacle {
     }
 }
 
-/// The linear module of that path, if the base has one.
+/// The linear module of that name, if there is one.
 ///
 /// # Errors
 /// Why its rows and columns are not plain.
-pub(super) fn find(context: &Context<'_>, path: String) -> Result<Option<Linear>, Obstacle> {
-    let index = context.index();
-    let Some(position) = index.position(&format!("{path}.weight")) else { return Ok(None) };
-    let bias = index.position(&format!("{path}.bias"));
+pub(super) fn find(
+    context: &Context<'_>,
+    module: &Module<'_>,
+    leaf: &str,
+) -> Result<Option<Linear>, Obstacle> {
+    let Some(position) = module.position(context, leaf, "weight") else { return Ok(None) };
+    let bias = module.position(context, leaf, "bias");
     let info = context.entry(position).1;
     let dense = "use a checkpoint that is dense or has affine quantization";
     let (weight, stored) = match context.facts.of(position) {
@@ -76,7 +77,11 @@ pub(super) fn find(context: &Context<'_>, path: String) -> Result<Option<Linear>
         }
         Fact::Incomplete(reason) => {
             let help = "repair the checkpoint: `.weight`, `.scales` and `.biases` belong together";
-            return Err(Obstacle::new(Code::IncompleteAffineSet, incomplete(&path, &reason), help));
+            return Err(Obstacle::new(
+                Code::IncompleteAffineSet,
+                incomplete(&format!("{}.{leaf}", module.parent), &reason),
+                help,
+            ));
         }
         Fact::Foreign(name) => {
             let reason = format!("tensors quantized as {name} cannot be operated on");
@@ -84,7 +89,7 @@ pub(super) fn find(context: &Context<'_>, path: String) -> Result<Option<Linear>
         }
     };
     match context.entry(stored).1.shape[..] {
-        [rows, stored_columns] => Ok(Some(Linear { path, weight, bias, rows, stored_columns })),
+        [rows, stored_columns] => Ok(Some(Linear { weight, bias, rows, stored_columns })),
         ref shape => Err(not_flat(shape.len())),
     }
 }
@@ -130,77 +135,5 @@ impl Linear {
             Weight::Dense(position) => vec![*position],
             Weight::Set(set) => vec![set.codes, set.scales, set.biases],
         }
-    }
-}
-
-/// How many matched keys belong to a module's weight (or set) and to its linear bias.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Touch {
-    /// Keys of its weight.
-    pub weight: usize,
-    /// Its linear bias.
-    pub bias: usize,
-}
-
-impl Touch {
-    /// All of them.
-    pub(super) fn keys(&self) -> usize {
-        self.weight + self.bias
-    }
-}
-
-/// What is reached of one leaf.
-pub(super) fn touch(touched: &BTreeMap<&str, Touch>, leaf: &str) -> Touch {
-    touched.get(leaf).copied().unwrap_or_default()
-}
-
-/// What a pattern reaches: parent → leaf → what of it.
-pub(super) type Reached<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Touch>>;
-
-/// Sorts matched tensors by parent and leaf. Towers other than the text model and leaves that `relevant` does not
-/// pick are left alone; relevant ones that cannot be edited are counted.
-pub(super) fn reached<'a>(
-    context: &Context<'a>,
-    scope: &Scope,
-    relevant: impl Fn(&str) -> bool,
-    faults: &mut Tally,
-) -> Reached<'a> {
-    let mut reached = Reached::default();
-    for unit in units(context.facts, scope) {
-        let key = context.entry(unit.first).0;
-        let Some((parent, leaf, is_bias)) = place(key.as_str()) else { continue };
-        if !relevant(leaf) || is_other_tower(key) || unusable(context, &unit, faults) {
-            continue;
-        }
-        let touch = reached.entry(parent).or_default().entry(leaf).or_default();
-        *(if is_bias { &mut touch.bias } else { &mut touch.weight }) += unit.keys;
-    }
-    reached
-}
-
-/// Parent, leaf, and whether it is a linear bias. A key without a known suffix is a weight of its own
-/// (`experts.down_proj`).
-fn place(key: &str) -> Option<(&str, &str, bool)> {
-    let (stem, suffix) = key.rsplit_once('.')?;
-    match suffix {
-        "weight" | "scales" | "biases" | "bias" => {
-            let (parent, leaf) = stem.rsplit_once('.')?;
-            Some((parent, leaf, suffix == "bias"))
-        }
-        leaf => Some((stem, leaf, false)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_placed_by_parent_and_leaf() {
-        assert_eq!(place("m.attn.q_proj.weight"), Some(("m.attn", "q_proj", false)));
-        assert_eq!(place("m.attn.q_proj.bias"), Some(("m.attn", "q_proj", true)));
-        assert_eq!(place("m.mlp.up_proj.scales"), Some(("m.mlp", "up_proj", false)));
-        assert_eq!(place("m.mlp.experts.down_proj"), Some(("m.mlp.experts", "down_proj", false)));
-        assert_eq!(place("weight"), None);
     }
 }

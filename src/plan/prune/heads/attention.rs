@@ -2,14 +2,15 @@
 
 use super::super::super::draft::Context;
 use super::super::linear::{self, Linear, Obstacle};
+use super::super::reached::Module;
 use crate::diagnostic::Code;
 
 /// Families whose `q_proj` holds a gate beside each head's query.
 const GATED: [&str; 6] =
     ["qwen3_next", "qwen3_next_text", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"];
 
-pub(super) fn has(context: &Context<'_>, parent: &str, leaf: &str) -> bool {
-    ["weight", "qweight"].iter().any(|s| context.index().position(&format!("{parent}.{leaf}.{s}")).is_some())
+pub(super) fn has(context: &Context<'_>, module: &Module<'_>, leaf: &str) -> bool {
+    ["weight", "qweight"].iter().any(|suffix| module.position(context, leaf, suffix).is_some())
 }
 
 /// An attention module whose layout is known.
@@ -26,14 +27,14 @@ pub(super) struct Attention {
 }
 
 impl Attention {
-    pub(super) fn find(context: &Context<'_>, parent: &str) -> Result<Self, Obstacle> {
+    pub(super) fn find(context: &Context<'_>, module: &Module<'_>) -> Result<Self, Obstacle> {
         let o_only = "match `o_proj` alone where it has one column slice a head, or prune whole layers";
         let latent = ["kv_b_proj", "kv_a_proj_with_mqa", "kv_a_proj", "q_a_proj", "q_b_proj", "embed_q"];
-        if latent.iter().any(|leaf| has(context, parent, leaf)) {
+        if latent.iter().any(|leaf| has(context, module, leaf)) {
             let reason = "latent attention has no plain rows and columns for a head";
             return Err(Obstacle::layout(reason, "prune whole layers instead"));
         }
-        let find = |leaf| linear::find(context, format!("{parent}.{leaf}"));
+        let find = |leaf| linear::find(context, module, leaf);
         let (q, fused) = match (find("q_proj")?, find("qkv_proj")?) {
             (Some(q), None) => (q, false),
             (None, Some(qkv)) => (qkv, true),
@@ -105,13 +106,13 @@ impl Attention {
     }
 
     /// A norm over all heads at once: after q, or before o.
-    pub(super) fn coupling_norm(&self, context: &Context<'_>, parent: &str) -> Option<String> {
+    pub(super) fn coupling_norm(&self, context: &Context<'_>, module: &Module<'_>) -> Option<String> {
         const NORMS: [&str; 7] =
             ["q_norm", "q_layernorm", "attn_sub_norm", "inner_attn_ln", "sub_norm", "o_norm", "attn_norm"];
-        NORMS.iter().map(|norm| format!("{parent}.{norm}.weight")).find(|key| {
-            let all = self.heads * self.width;
-            self.heads > 1 && context.index().get(key).is_some_and(|info| info.shape == [all])
-        })
+        let all = self.heads * self.width;
+        let spans = |position: &usize| self.heads > 1 && context.entry(*position).1.shape == [all];
+        let norms = NORMS.iter().filter_map(|norm| module.position(context, norm, "weight"));
+        norms.filter(spans).map(|position| context.key(position).to_owned()).next()
     }
 }
 
