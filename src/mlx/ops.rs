@@ -59,6 +59,11 @@ impl Array {
         })
     }
 
+    /// Its entries along the first axis, each with that axis; `count` is how many there are.
+    pub fn split(&self, count: i32) -> Result<Vec<Self>> {
+        Ok(mlx_rs::ops::split_equal(&self.0, count, 0)?.into_iter().map(Array).collect())
+    }
+
     /// Arrays one after the other along an axis.
     pub fn concatenate(arrays: &[&Self], axis: i32) -> Result<Self> {
         let parts: Vec<&mlx_rs::Array> = arrays.iter().map(|array| &array.0).collect();

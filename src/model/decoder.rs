@@ -3,7 +3,7 @@
 use super::Model;
 use super::sizes::Sizes;
 use crate::diagnostic::Diagnostic;
-use crate::mlx::{self, Array};
+use crate::mlx::{self, Array, Device, async_eval};
 use crate::nn::{
     Attention, AttentionSpec, Batch, Cache, Embedding, Experts, ExpertsShape, Linear, Mlp, MlpShape,
     NormSpec, RmsNorm, Rope, RopeSpec, Turn,
@@ -200,8 +200,14 @@ impl Model for Decoder {
     fn hidden(&self, tokens: &Array, batch: &mut Batch<'_>) -> mlx::Result<Array> {
         let turns = self.ropes.iter().map(|rope| rope.turn(batch)).collect::<mlx::Result<Vec<_>>>()?;
         let mut x = scaled(self.embedding.forward(tokens)?, self.multipliers.embedding)?;
+        let on_cpu = mlx::device() == Device::Cpu;
         for block in &self.blocks {
             x = block.forward(&x, &turns, batch, self.multipliers.residual)?;
+            // On the CPU it takes as long to describe a block for one token as to compute its small parts, so each is
+            // computed while the next is described.
+            if on_cpu {
+                async_eval([&x])?;
+            }
         }
         Ok(x)
     }

@@ -3,7 +3,7 @@
 use super::mask::{Window, mask};
 use super::{Batch, Linear, NormSpec, Turn};
 use crate::diagnostic::Diagnostic;
-use crate::mlx::{self, Array, Mask, Result};
+use crate::mlx::{self, Array, Device, Mask, Result};
 use crate::weights::{WeightMap, broken};
 
 /// Head counts and widths.
@@ -181,42 +181,46 @@ impl Attention {
     /// Queries `[B, heads, T, d]`, keys and values `[B, kv_heads, T, d]` → values as each query weighs those that its
     /// own sequence has seen: `[B, heads, T, d]`.
     fn mix(&self, queries: &Array, keys: &Array, values: &Array, caches: &mut Batch<'_>) -> Result<Array> {
+        // MLX has no kernel for bounded products, and on the CPU its own attention is a dozen operations, which is what
+        // a step of a batch would mostly be.
+        let by_parts = self.softcap.is_some() || (caches.count() == 1 && mlx::device() == Device::Cpu);
+        let queries = if by_parts { &queries.scaled(self.scale)? } else { queries };
         let count = caches.count();
         let mut one = |row: usize, queries: &Array, keys: &Array, values: &Array| {
             let (keys, values) = caches.layer(row, self.layer)?.extend(keys, values, self.window)?;
             let mask = mask(mlx::int(count)?, keys.dim(2), self.window)?;
-            match self.softcap {
-                None => queries.attention(&keys, &values, self.scale, &mask),
-                Some(cap) => self.capped(queries, &keys, &values, &mask, cap),
+            if by_parts {
+                return self.in_groups(queries, &keys, &values, &mask);
             }
+            queries.attention(&keys, &values, self.scale, &mask)
         };
         let rows = queries.dim(0);
         if rows == 1 {
             return one(0, queries, keys, values);
         }
+        let (queries, keys, values) = (queries.split(rows)?, keys.split(rows)?, values.split(rows)?);
         let mut mixed = Vec::new();
-        for (row, from) in (0..rows).enumerate() {
-            let part = |of: &Array| of.slice(&[from, 0, 0, 0], &[from + 1, of.dim(1), of.dim(2), of.dim(3)]);
-            mixed.push(one(row, &part(queries)?, &part(keys)?, &part(values)?)?);
+        for (row, ((queries, keys), values)) in queries.iter().zip(&keys).zip(&values).enumerate() {
+            mixed.push(one(row, queries, keys, values)?);
         }
         Array::concatenate(&mixed.iter().collect::<Vec<_>>(), 0)
     }
 
-    /// Attention of one sequence with bounded products, for which MLX has no kernel.
-    fn capped(&self, queries: &Array, keys: &Array, values: &Array, mask: &Mask, cap: f32) -> Result<Array> {
+    /// Attention of one sequence, whose queries are scaled: the heads that share keys are one product.
+    fn in_groups(&self, queries: &Array, keys: &Array, values: &Array, mask: &Mask) -> Result<Array> {
         let (count, width, groups) = (queries.dim(2), self.head_dim, self.heads / self.kv_heads);
-        let queries = queries.scaled(self.scale)?.reshape(&[self.kv_heads, groups, count, width])?;
-        let shared = |of: &Array| of.reshape(&[self.kv_heads, 1, of.dim(2), width]);
-        let products = queries.matmul(&shared(keys)?.transpose(&[0, 1, 3, 2])?)?;
-        let bounded = products.scaled(cap.recip())?.tanh()?.scaled(cap)?;
-        let seen = match mask.allowed(count, keys.dim(2))? {
-            None => bounded,
-            Some(allowed) => {
-                let hidden = Array::scalar(f32::NEG_INFINITY).cast(bounded.dtype())?;
-                bounded.or_where_not(&allowed, &hidden)?
-            }
-        };
-        seen.softmax()?.matmul(&shared(values)?)?.reshape(&[1, self.heads, count, width])
+        let queries = queries.reshape(&[1, self.kv_heads, groups * count, width])?;
+        let mut products = queries.matmul(&keys.transpose(&[0, 1, 3, 2])?)?;
+        if let Some(cap) = self.softcap {
+            products = products.scaled(cap.recip())?.tanh()?.scaled(cap)?;
+        }
+        if let Some(allowed) = mask.allowed(count, keys.dim(2))? {
+            let shape = products.shape().to_vec();
+            let hidden = Array::scalar(f32::NEG_INFINITY).cast(products.dtype())?;
+            let apart = products.reshape(&[self.kv_heads, groups, count, keys.dim(2)])?;
+            products = apart.or_where_not(&allowed, &hidden)?.reshape(&shape)?;
+        }
+        products.softmax()?.matmul(values)?.reshape(&[1, self.heads, count, width])
     }
 }
 

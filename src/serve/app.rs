@@ -70,13 +70,7 @@ impl App {
         if self.models.get().is_some() {
             return None;
         }
-        let progress = *self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(match progress {
-            Some(Progress { done, total }) => {
-                format!("loading {} %", done.saturating_mul(100) / total.max(1))
-            }
-            None => "loading".to_owned(),
-        })
+        Some(words(*self.loading.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// The models that answer.
@@ -101,5 +95,29 @@ impl App {
             let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
             ApiError::no_model(name.unwrap_or_default(), &ids)
         })
+    }
+}
+
+/// Where loading stands.
+fn words(progress: Option<Progress>) -> String {
+    match progress {
+        None => "loading".to_owned(),
+        Some(Progress { operating: Some((number, count)), .. }) => format!("operating {number}/{count}"),
+        Some(Progress { done, total, .. }) => {
+            format!("loading {} %", done.saturating_mul(100) / total.max(1))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phase_tells_surgery_from_reading() {
+        let progress = Progress { done: 1, total: 3, operating: None };
+        assert_eq!(words(None), "loading");
+        assert_eq!(words(Some(progress)), "loading 33 %");
+        assert_eq!(words(Some(Progress { operating: Some((3, 7)), ..progress })), "operating 3/7");
     }
 }

@@ -1,23 +1,30 @@
 //! The OpenAPI document: request schemas come from the types that read requests.
 
-use std::sync::OnceLock;
+mod answers;
+mod requests;
+
+use std::sync::{Arc, OnceLock};
 
 use axum::Json;
+use axum::extract::State;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
+use super::app::App;
 use super::request::{ChatRequest, Common, CompletionRequest, DetokenizeRequest, TokenizeRequest};
 
 /// `/openapi.json`.
-pub(super) async fn document() -> Json<&'static Value> {
+pub(super) async fn document(State(app): State<Arc<App>>) -> Json<Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    Json(DOCUMENT.get_or_init(make))
+    let vocabulary = app.texts.limits.vocabulary;
+    Json(DOCUMENT.get_or_init(|| make(app.settings.max_batch, vocabulary)).clone())
 }
 
-fn make() -> Value {
-    let mut schemas = Map::new();
+/// The interface of a server that gives so many answers at once with a model of so many tokens.
+fn make(answers: usize, vocabulary: Option<usize>) -> Value {
+    let mut schemas = answers::schemas();
     let mut parts = Vec::new();
     Common::schemas(&mut parts);
     ChatRequest::schemas(&mut parts);
@@ -26,12 +33,27 @@ fn make() -> Value {
         schemas.insert(name, plain(&schema));
     }
     let common = plain(&Common::schema());
-    schemas.insert("ChatRequest".to_owned(), merged(&common, plain(&ChatRequest::schema())));
-    schemas.insert("CompletionRequest".to_owned(), merged(&common, plain(&CompletionRequest::schema())));
+    schemas.insert("ChatRequest".to_owned(), requests::merged(&common, plain(&ChatRequest::schema())));
+    schemas.insert(
+        "CompletionRequest".to_owned(),
+        requests::merged(&common, plain(&CompletionRequest::schema())),
+    );
     schemas.insert("TokenizeRequest".to_owned(), plain(&TokenizeRequest::schema()));
     schemas.insert("DetokenizeRequest".to_owned(), plain(&DetokenizeRequest::schema()));
-    schemas.insert("Error".to_owned(), error_schema());
+    let mut schemas = Value::Object(schemas);
+    requests::narrow(&mut schemas, answers, vocabulary);
     let stream = json!({"text/event-stream": {"schema": {"type": "string"}}});
+    let document =
+        json!({"application/json": {"schema": {"type": "object", "required": ["openapi", "paths"]}}});
+    let mut models = operation("The models that answer", None, &object("ModelList", None), &GIVEN);
+    let mut model = operation("One model", None, &object("Model", None), &["400", "401", "404", "503"]);
+    model["operationId"] = "model".into();
+    models["responses"]["200"]["links"] =
+        json!({"first": {"operationId": "model", "parameters": {"id": "$response.body#/data/0/id"}}});
+    let mut health = operation("Whether it is ready", None, &object("Health", None), &["503"]);
+    health["responses"]["503"]["content"]["application/json"]["schema"] = json!({"anyOf": [
+        {"$ref": "#/components/schemas/Loading"}, {"$ref": "#/components/schemas/Error"},
+    ]});
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -44,29 +66,29 @@ fn make() -> Value {
         "security": [{}, {"key": []}],
         "paths": {
             "/v1/chat/completions": {
-                "post": operation("Answer a conversation", Some("ChatRequest"), &object(Some(&stream)), &ASKED),
+                "post": operation("Answer a conversation", Some("ChatRequest"), &object("ChatCompletion", Some(&stream)), &ASKED),
             },
             "/v1/completions": {
-                "post": operation("Continue a text", Some("CompletionRequest"), &object(Some(&stream)), &ASKED),
+                "post": operation("Continue a text", Some("CompletionRequest"), &object("Completion", Some(&stream)), &ASKED),
             },
             "/tokenize": {
-                "post": operation("A text's token ids", Some("TokenizeRequest"), &object(None), &READ),
+                "post": operation("A text's token ids", Some("TokenizeRequest"), &object("Tokens", None), &READ),
             },
             "/detokenize": {
-                "post": operation("The text of token ids", Some("DetokenizeRequest"), &object(None), &READ),
+                "post": operation("The text of token ids", Some("DetokenizeRequest"), &object("Text", None), &READ),
             },
-            "/v1/models": {"get": operation("The models that answer", None, &object(None), &GIVEN)},
+            "/v1/models": {"get": models},
             "/v1/models/{id}": {
                 "parameters": [
                     {"name": "id", "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}},
                 ],
-                "get": operation("One model", None, &object(None), &["400", "401", "404", "503"]),
+                "get": model,
             },
-            "/health": {"get": operation("Whether it is ready", None, &object(None), &["503"])},
+            "/health": {"get": health},
             "/metrics": {
                 "get": operation("Figures for Prometheus", None, &text("application/openmetrics-text"), &["401"]),
             },
-            "/openapi.json": {"get": operation("This document", None, &object(None), &["401"])},
+            "/openapi.json": {"get": operation("This document", None, &document, &["401"])},
             "/": {"get": operation("A page to chat on", None, &text("text/html"), &["401"])},
         },
         "components": {
@@ -80,8 +102,9 @@ const ASKED: [&str; 10] = ["400", "401", "404", "408", "413", "429", "500", "503
 const READ: [&str; 7] = ["400", "401", "404", "408", "413", "500", "503"];
 const GIVEN: [&str; 2] = ["401", "503"];
 
-fn object(more: Option<&Value>) -> Value {
-    let mut content = json!({"application/json": {"schema": {"type": "object"}}});
+fn object(name: &str, more: Option<&Value>) -> Value {
+    let schema = json!({"$ref": format!("#/components/schemas/{name}")});
+    let mut content = json!({"application/json": {"schema": schema}});
     if let (Some(content), Some(more)) = (content.as_object_mut(), more.and_then(Value::as_object)) {
         content.extend(more.clone());
     }
@@ -109,29 +132,8 @@ fn operation(summary: &str, request: Option<&str>, content: &Value, errors: &[&s
     operation
 }
 
-fn error_schema() -> Value {
-    let maybe = json!({"type": ["string", "null"]});
-    json!({
-        "type": "object",
-        "required": ["error"],
-        "properties": {"error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code"],
-            "properties": {"message": {"type": "string"}, "type": {"type": "string"}, "param": maybe, "code": maybe},
-        }},
-    })
-}
-
 fn plain(schema: &RefOr<Schema>) -> Value {
     serde_json::to_value(schema).unwrap_or_default()
-}
-
-/// A request's own fields and the common ones.
-fn merged(common: &Value, mut own: Value) -> Value {
-    if let (Some(own), Some(common)) = (own["properties"].as_object_mut(), common["properties"].as_object()) {
-        own.extend(common.clone());
-    }
-    own
 }
 
 #[cfg(test)]
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn requests_are_described_with_all_their_fields_and_no_others() {
-        let document = make();
+        let document = make(8, Some(512));
         for name in ["ChatRequest", "CompletionRequest"] {
             let schema = &document["components"]["schemas"][name];
             assert_eq!(schema["additionalProperties"], false, "{schema:#}");
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        let document = make();
+        let document = make(8, Some(512));
         let text = document.to_string();
         for (at, start) in text.match_indices("\"$ref\":\"#") {
             let pointer = text[at + start.len()..].split('"').next().unwrap();

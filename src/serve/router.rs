@@ -195,6 +195,10 @@ async fn tokenize(State(app): State<Arc<App>>, request: Request<Body>) -> Result
 
 async fn detokenize(State(app): State<Arc<App>>, request: Request<Body>) -> Result<Response, ApiError> {
     let request: DetokenizeRequest = strict(object(request, app.settings.body_limit).await?)?;
+    let unknown = |id: &&u32| app.texts.limits.vocabulary.is_some_and(|count| **id as usize >= count);
+    if let Some(id) = request.tokens.iter().find(unknown) {
+        return Err(ApiError::field("tokens", format!("the model has no token {id}")));
+    }
     let text = aside(&app, move |app| Ok(app.texts.tokenizer.decode(&request.tokens))).await?;
     Ok(Json(json!({"prompt": text})).into_response())
 }

@@ -35,6 +35,8 @@ pub struct Progress {
     pub done: u64,
     /// So many in all.
     pub total: u64,
+    /// While the surgery is carried out: which of its tensors is being computed, counted from 1, and how many there are.
+    pub operating: Option<(usize, usize)>,
 }
 
 /// A checkpoint's tensors, from which a model takes what it needs.
@@ -91,7 +93,7 @@ impl WeightMap<'_> {
             tensors.insert(key.clone(), (array.clone(), bytes));
         }
         let total = tensors.values().map(|(_, bytes)| bytes).sum();
-        let progress = Progress { done: 0, total };
+        let progress = Progress { done: 0, total, operating: None };
         Ok(Self {
             tensors,
             ties,

@@ -20,11 +20,13 @@ impl WeightMap<'_> {
     ) -> Result<(Self, Report), Diagnostic> {
         let pool = PagePool::default();
         let mut executor = Executor::new(plan).map_err(|error| Diagnostic::from(&error))?;
-        for program in plan.programs() {
+        let count = plan.programs().len();
+        for (number, program) in plan.programs().iter().enumerate() {
+            progress(Progress { operating: Some((number + 1, count)), ..self.progress });
             let array = run(&mut executor, program, &pool)?;
             self.replace(program, &array);
-            progress(self.progress);
         }
+        progress(self.progress);
         let report = executor.finish().map_err(|error| Diagnostic::from(&error))?;
         Ok((self, report))
     }

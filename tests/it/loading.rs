@@ -251,11 +251,15 @@ fn progress_ends_where_it_said_it_would() {
         let path = folder.path().join("surgery.yaml");
         std::fs::write(&path, yaml).unwrap();
         let plan = plan(&SurgeryFile::read(&path), Checkpoint::open(&dir).unwrap()).unwrap();
+        let edited = plan.programs().len();
         let mut seen: Vec<Progress> = Vec::new();
         load(plan, Options::default(), &mut |progress| seen.push(progress)).unwrap();
         assert!(seen.is_sorted_by_key(|progress| progress.done));
         let last = seen.last().unwrap();
-        assert_eq!(last.done, last.total);
+        assert_eq!((last.done, last.operating), (last.total, None));
+        // Every tensor of the surgery is announced before it is computed.
+        let operating: Vec<_> = seen.iter().filter_map(|progress| progress.operating).collect();
+        assert_eq!(operating, (1..=edited).map(|number| (number, edited)).collect::<Vec<_>>());
     }
 }
 

@@ -13,7 +13,7 @@ use crate::serve::error::ApiError;
 #[serde(deny_unknown_fields)]
 pub(in crate::serve) struct ChatRequest {
     /// The conversation so far.
-    #[schema(value_type = Vec<ChatMessage>, min_items = 1)]
+    #[schema(value_type = Vec<Object>, min_items = 1)]
     messages: Vec<Map<String, Value>>,
     /// Whether to tell the log-probability of every token.
     logprobs: Option<bool>,
@@ -36,7 +36,7 @@ pub(in crate::serve) struct ChatRequest {
     parallel_tool_calls: Option<bool>,
     #[expect(dead_code, reason = "accepted without any effect")]
     #[schema(value_type = Option<Object>)]
-    prediction: Option<Value>,
+    prediction: Option<Map<String, Value>>,
     // Known, and not supported.
     #[schema(value_type = Option<Vec<String>>)]
     modalities: Option<Value>,
@@ -50,17 +50,6 @@ pub(in crate::serve) struct ChatRequest {
     verbosity: Option<Value>,
     #[schema(value_type = Option<Object>)]
     web_search_options: Option<Value>,
-}
-
-/// A message of a conversation, as the schema tells it.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "messages are read as the template wants them")]
-pub(in crate::serve) struct ChatMessage {
-    /// `system`, `developer`, `user`, `assistant` or `tool`.
-    role: String,
-    /// A text, or a list of parts `{"type": "text", "text": "…"}`.
-    #[schema(value_type = Option<String>)]
-    content: Option<Value>,
 }
 
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];

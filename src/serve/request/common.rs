@@ -57,24 +57,19 @@ pub(in crate::serve) struct Common {
     logit_bias: Option<BTreeMap<String, f64>>,
     response_format: Option<ResponseFormat>,
     // Without any effect on the answer.
-    #[schema(value_type = Option<String>)]
     #[expect(dead_code, reason = "accepted without any effect")]
-    user: Option<Value>,
+    user: Option<String>,
     #[schema(value_type = Option<Object>)]
     #[expect(dead_code, reason = "accepted without any effect")]
-    metadata: Option<Value>,
-    #[schema(value_type = Option<String>)]
+    metadata: Option<Map<String, Value>>,
     #[expect(dead_code, reason = "accepted without any effect")]
-    service_tier: Option<Value>,
-    #[schema(value_type = Option<String>)]
+    service_tier: Option<String>,
     #[expect(dead_code, reason = "accepted without any effect")]
-    safety_identifier: Option<Value>,
-    #[schema(value_type = Option<String>)]
+    safety_identifier: Option<String>,
     #[expect(dead_code, reason = "accepted without any effect")]
-    prompt_cache_key: Option<Value>,
-    #[schema(value_type = Option<String>)]
+    prompt_cache_key: Option<String>,
     #[expect(dead_code, reason = "accepted without any effect")]
-    prompt_cache_retention: Option<Value>,
+    prompt_cache_retention: Option<String>,
     // Known, and not supported.
     #[schema(value_type = Option<bool>)]
     store: Option<Value>,
@@ -120,7 +115,7 @@ struct NamedSchema {
     description: Option<String>,
     /// The schema; any object if left out.
     #[schema(value_type = Option<Object>)]
-    schema: Option<Value>,
+    schema: Option<Map<String, Value>>,
     #[expect(dead_code, reason = "a schema is always held to")]
     strict: Option<bool>,
 }
@@ -140,7 +135,7 @@ pub(in crate::serve) struct Wish {
 }
 
 /// How many stop strings there may be.
-const STOPS: usize = 16;
+pub(in crate::serve) const STOPS: usize = 16;
 
 impl Common {
     const FIELDS: [&'static str; 24] = [
@@ -218,7 +213,7 @@ impl Common {
                 None | Some(ResponseFormat::Text {}) => None,
                 Some(ResponseFormat::JsonObject {}) => Some(any_object()),
                 Some(ResponseFormat::JsonSchema { json_schema }) => {
-                    Some(json_schema.schema.clone().unwrap_or_else(any_object))
+                    Some(json_schema.schema.clone().map_or_else(any_object, Value::Object))
                 }
             },
         })

@@ -59,7 +59,7 @@ impl CompletionRequest {
     /// Refuses what is known but cannot be done.
     pub(in crate::serve) fn check(&self, n: usize) -> Result<(), ApiError> {
         refuse_unless("suffix", self.suffix.as_ref(), &[json!("")])?;
-        refuse_unless("best_of", self.best_of.as_ref(), &[json!(n)])
+        refuse_unless("best_of", self.best_of.as_ref(), &[json!(n), json!(1)])
     }
 }
 

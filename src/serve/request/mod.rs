@@ -9,6 +9,6 @@ mod tokens;
 
 pub(super) use body::{object, strict};
 pub(super) use chat::ChatRequest;
-pub(super) use common::{Common, Wish};
+pub(super) use common::{Common, STOPS, Wish};
 pub(super) use completion::{CompletionRequest, Prompt};
 pub(super) use tokens::{DetokenizeRequest, TokenizeRequest};
