@@ -10,6 +10,7 @@
 //! A sum has one order, which depends on its length alone: so a row gives the same bits whatever other rows there are.
 
 #![expect(unsafe_code, reason = "C's interface to matrix products, and vector instructions")]
+#![expect(clippy::many_single_char_names, reason = "the letters that products of matrices have everywhere")]
 
 mod avx2;
 

@@ -34,8 +34,8 @@ fn element(x: &[f32], w: &[f32]) -> f32 {
                 *lane = x.mul_add(*w, *lane);
             }
         }
-        let [a, b, c, d] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 4]);
-        total += (a + c) + (b + d);
+        let four: [f32; 4] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 4]);
+        total += (four[0] + four[2]) + (four[1] + four[3]);
     }
     total
 }

@@ -13,10 +13,10 @@ pub(super) fn schemas() -> Map<String, Value> {
     let finish = |reasons: &[&str]| json!({"type": "string", "enum": reasons});
     let usage = json!({
         "prompt_tokens": count, "completion_tokens": count, "total_tokens": count,
-        "prompt_tokens_details": exactly(json!({"cached_tokens": count})),
+        "prompt_tokens_details": exactly(&json!({"cached_tokens": count})),
     });
     let answer = |kind: &str, choice: &str| {
-        exactly(json!({
+        exactly(&json!({
             "id": text, "object": {"const": kind}, "created": count, "model": text, "system_fingerprint": text,
             "choices": list(&reference(choice)), "usage": reference("Usage"),
         }))
@@ -26,10 +26,10 @@ pub(super) fn schemas() -> Map<String, Value> {
         "bytes": list(&json!({"type": "integer", "minimum": 0, "maximum": 255})),
     });
     let mut token = likely.clone();
-    token["top_logprobs"] = list(&exactly(likely));
+    token["top_logprobs"] = list(&exactly(&likely));
     let call = json!({
         "id": text, "type": {"const": "function"},
-        "function": exactly(json!({"name": text, "arguments": text})),
+        "function": exactly(&json!({"name": text, "arguments": text})),
     });
     let surgery = json!({
         "active": {"type": "boolean"}, "file": maybe_text, "digest": maybe_text, "weights_sha256": maybe_text,
@@ -37,42 +37,42 @@ pub(super) fn schemas() -> Map<String, Value> {
     });
     let model = json!({
         "id": text, "object": {"const": "model"}, "created": count, "owned_by": text,
-        "meta": exactly(json!({
+        "meta": exactly(&json!({
             "dtype_policy": text, "n_ctx": {"type": ["integer", "null"]}, "n_vocab": count,
-            "surgery": exactly(surgery),
+            "surgery": exactly(&surgery),
         })),
     });
-    let mut message = exactly(json!({
+    let mut message = exactly(&json!({
         "role": {"const": "assistant"}, "content": maybe_text, "refusal": {"type": "null"},
     }));
     // Only where tools are called.
-    message["properties"]["tool_calls"] = list(&exactly(call));
+    message["properties"]["tool_calls"] = list(&exactly(&call));
     let error = json!({"message": text, "type": text, "param": maybe_text, "code": maybe_text});
     let health = json!({"active": {"type": "boolean"}, "digest": maybe_text});
     let number_or_none = json!({"type": ["number", "null"]});
     let all = [
-        ("Error", exactly(json!({"error": exactly(error.clone())}))),
-        ("Usage", exactly(usage)),
+        ("Error", exactly(&json!({"error": exactly(&error)}))),
+        ("Usage", exactly(&usage)),
         ("ChatCompletion", answer("chat.completion", "ChatChoice")),
         (
             "ChatChoice",
-            exactly(json!({
+            exactly(&json!({
                 "index": count, "message": message, "logprobs": maybe("ChatLogprobs"),
                 "finish_reason": finish(&["stop", "length", "tool_calls"]),
             })),
         ),
-        ("ChatLogprobs", exactly(json!({"content": list(&exactly(token)), "refusal": {"type": "null"}}))),
+        ("ChatLogprobs", exactly(&json!({"content": list(&exactly(&token)), "refusal": {"type": "null"}}))),
         ("Completion", answer("text_completion", "CompletionChoice")),
         (
             "CompletionChoice",
-            exactly(json!({
+            exactly(&json!({
                 "index": count, "text": text, "logprobs": maybe("CompletionLogprobs"),
                 "finish_reason": finish(&["stop", "length"]),
             })),
         ),
         (
             "CompletionLogprobs",
-            exactly(json!({
+            exactly(&json!({
                 "tokens": list(&text), "token_logprobs": list(&number_or_none),
                 "top_logprobs": list(&json!({
                     "type": ["object", "null"], "additionalProperties": {"type": "number"},
@@ -80,20 +80,20 @@ pub(super) fn schemas() -> Map<String, Value> {
                 "text_offset": list(&count),
             })),
         ),
-        ("Model", exactly(model)),
-        ("ModelList", exactly(json!({"object": {"const": "list"}, "data": list(&reference("Model"))}))),
+        ("Model", exactly(&model)),
+        ("ModelList", exactly(&json!({"object": {"const": "list"}, "data": list(&reference("Model"))}))),
         (
             "Tokens",
-            exactly(json!({
+            exactly(&json!({
                 "tokens": list(&count), "count": count, "max_model_len": {"type": ["integer", "null"]},
             })),
         ),
-        ("Text", exactly(json!({"prompt": text}))),
-        ("Health", exactly(json!({"status": {"const": "ok"}, "surgery": exactly(health.clone())}))),
+        ("Text", exactly(&json!({"prompt": text}))),
+        ("Health", exactly(&json!({"status": {"const": "ok"}, "surgery": exactly(&health)}))),
         (
             "Loading",
-            exactly(json!({
-                "status": {"const": "loading"}, "phase": text, "surgery": exactly(health), "error": exactly(error),
+            exactly(&json!({
+                "status": {"const": "loading"}, "phase": text, "surgery": exactly(&health), "error": exactly(&error),
             })),
         ),
     ];
@@ -101,7 +101,7 @@ pub(super) fn schemas() -> Map<String, Value> {
 }
 
 /// An object with all of these properties and no others.
-fn exactly(properties: Value) -> Value {
+fn exactly(properties: &Value) -> Value {
     let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     json!({"type": "object", "required": names, "additionalProperties": false, "properties": properties})
 }
