@@ -51,7 +51,7 @@ struct Document<'p> {
     base: Listing<'p>,
     donors: Vec<Listing<'p>>,
     format_version: &'static str,
-    programs: Vec<ProgramOf<'p>>,
+    programs: Programs<'p>,
 }
 
 fn document<'p>(base: &'p Weights, donors: &'p [Donor], programs: &'p [Program]) -> Document<'p> {
@@ -64,7 +64,7 @@ fn document<'p>(base: &'p Weights, donors: &'p [Donor], programs: &'p [Program])
             used.len() - 1
         });
     }
-    let programs = programs.iter().map(|program| ProgramOf::new(program, &places)).collect();
+    let programs = Programs { programs, places };
     Document { base: Listing(base), donors: used, format_version: FORMAT_VERSION, programs }
 }
 
@@ -113,22 +113,36 @@ impl<T: std::fmt::Display> Serialize for Name<T> {
     }
 }
 
+/// The programs, each made while it is written: together they would take more memory than the plan.
+struct Programs<'p> {
+    programs: &'p [Program],
+    places: HashMap<usize, usize>,
+}
+
+impl Serialize for Programs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.programs.iter().map(|program| ProgramOf {
+            actions: Actions(&program.actions, &self.places),
+            dtype: Name(program.dtype),
+            shape: &program.shape,
+            target: program.key.as_str(),
+        }))
+    }
+}
+
 #[derive(Serialize)]
 struct ProgramOf<'p> {
-    actions: Vec<ActionOf<'p>>,
+    actions: Actions<'p>,
     dtype: Name<crate::checkpoint::Dtype>,
     shape: &'p [usize],
     target: &'p str,
 }
 
-impl<'p> ProgramOf<'p> {
-    fn new(program: &'p Program, places: &HashMap<usize, usize>) -> Self {
-        Self {
-            actions: program.actions.iter().map(|(_, action)| ActionOf::new(action, places)).collect(),
-            dtype: Name(program.dtype),
-            shape: &program.shape,
-            target: program.key.as_str(),
-        }
+struct Actions<'p>(&'p [(usize, Action)], &'p HashMap<usize, usize>);
+
+impl Serialize for Actions<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|(_, action)| ActionOf::new(action, self.1)))
     }
 }
 

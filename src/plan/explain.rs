@@ -269,7 +269,9 @@ fn start(operation: &Operation) -> usize {
 
 fn summary(plan: &Plan, look: Look) -> String {
     let summary = plan.summary();
-    let mut pieces = vec![format!("{} of {} change", summary.tensors_edited, count(stored(plan), "tensor"))];
+    let edited = summary.tensors_edited;
+    let verb = if edited == 1 { "changes" } else { "change" };
+    let mut pieces = vec![format!("{edited} of {} {verb}", count(stored(plan), "tensor"))];
     if summary.tensors_edited > 0 {
         pieces.push(match (summary.base_bytes, summary.donor_bytes) {
             (0, 0) => "reads nothing".to_owned(),

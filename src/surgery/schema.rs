@@ -1,7 +1,7 @@
 //! The JSON Schema of the file, for editors.
 //!
 //! It accepts what lowering accepts as far as a schema can say it: the dialect of patterns, the number of wildcards and
-//! merge keys are beyond it.
+//! merge keys are beyond it, and so is the difference between `1` and `1.0`, which to JSON Schema are one number.
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ pub fn schema() -> Value {
         "additionalProperties": false,
         "patternProperties": { "^x-": { "description": "Ignored: a place for anchors" } },
         "properties": {
-            "version": { "description": "The version of this format", "type": "integer", "const": 1 },
+            "version": { "description": "The version of this format: 1, without quotes or a decimal point", "type": "integer", "const": 1 },
             "operations": {
                 "description": "The operations, in order; an empty list changes nothing",
                 "type": "array",
@@ -91,7 +91,7 @@ fn value(field: Field) -> Value {
     };
     let ids = |what: &str| {
         json!({
-            "description": format!("Which {what} to zero, counted from 0"),
+            "description": format!("Which {what} to zero: whole numbers, counted from 0"),
             "type": "array",
             "minItems": 1,
             "items": { "type": "integer", "minimum": 0 },

@@ -208,40 +208,56 @@ impl<'t> Line<'t> {
 
     /// A line that stands in another column than those it belongs to.
     fn indentation(&self, before: &Self, text: &str) -> Option<Found> {
-        let found = |help: String| {
-            let key = self.content().split(':').next().unwrap_or_default().len();
-            Some(Found { span: self.place(0, key), help })
-        };
-        let spaces = |n: usize| if n == 1 { "1 space".to_owned() } else { format!("{n} spaces") };
         if self.is_item() {
-            let mut other = self.before(text)?;
-            while !other.is_item() {
-                other = other.before(text)?;
-            }
-            return (other.indent != self.indent)
-                .then(|| {
-                    found(format!(
-                        "the dashes of a list stand in one column: indent this one by {}, as the one above",
-                        spaces(other.indent)
-                    ))
-                })
-                .flatten();
+            return self.item(text);
         }
         if self.column == before.column {
             return None;
         }
-        match (self.field(), before.content().split(':').next()) {
-            (Some("version" | "operations"), _) => {
-                found("`version` and `operations` stand at the left margin, without indentation".to_owned())
-            }
-            (_, Some(above)) => found(format!(
-                "the fields of one operation stand in one column: indent this one by {}, as `{}` above",
-                spaces(before.column),
-                shown(above)
-            )),
-            (_, None) => None,
+        if let Some("version" | "operations") = self.field() {
+            let help = "`version` and `operations` stand at the left margin, without indentation";
+            return Some(Found { span: self.key(), help: help.to_owned() });
         }
+        Some(self.as_above(before))
     }
+
+    /// An item of a list that stands in another column than the one above it, or whose fields do.
+    fn item(&self, text: &str) -> Option<Found> {
+        let mut below = None;
+        let mut other = self.before(text)?;
+        while !other.is_item() {
+            let above = other.before(text)?;
+            below = Some(std::mem::replace(&mut other, above));
+        }
+        if other.indent == self.indent {
+            let stray = below.filter(|field| field.column <= self.indent)?;
+            return Some(stray.as_above(&other));
+        }
+        let help = format!(
+            "the dashes of a list stand in one column: indent this one by {}, as the one above",
+            spaces(other.indent)
+        );
+        Some(Found { span: self.key(), help })
+    }
+
+    /// What to say of a field that belongs below another.
+    fn as_above(&self, above: &Self) -> Found {
+        let help = format!(
+            "the fields of one operation stand in one column: indent this one by {}, as `{}` above",
+            spaces(above.column),
+            shown(above.content().split(':').next().unwrap_or_default())
+        );
+        Found { span: self.key(), help }
+    }
+
+    /// The place of the content up to its colon.
+    fn key(&self) -> Span {
+        self.place(0, self.content().split(':').next().unwrap_or_default().len())
+    }
+}
+
+fn spaces(count: usize) -> String {
+    if count == 1 { "1 space".to_owned() } else { format!("{count} spaces") }
 }
 
 #[cfg(test)]
@@ -293,6 +309,7 @@ mod tests {
         let dash = "indent this one by 2 spaces";
         entry("  - op: scale\n    factor: 2\n - op: scale\n", "op", dash);
         entry("  - op: scale\n    factor: 2\n    - op: scale\n", "op", dash);
+        entry("- op: scale\npattern: x\n\nfactor: 2\n- op: scale\n", "pattern", "2 spaces, as `op` above");
         check(" version: 1\noperations: []\n", "operations", "left margin");
         check("version: 1\n operations: []\n", "operations", "left margin");
     }

@@ -67,6 +67,21 @@ fn excerpts_fit_narrow_terminals() {
 }
 
 #[test]
+fn warnings_that_are_told_elsewhere_are_left_out_and_advice_is_not() {
+    let yaml = "version: 1\noperations:\n  - {op: scale, pattern: lm_head.weight, factor: 2}\n  \
+                - {op: scale, pattern: model.norm.weight, factor: 1}\n";
+    let stage = Stage::new("llama-3.2-1b", yaml);
+    let file = SurgeryFile::read(&stage.dir().join("surgery.yaml"));
+    let base = Checkpoint::open(&stage.dir().join("model")).expect("the base opens");
+    let plan = mlxcel::plan(&file, base).expect("the file plans");
+    for warnings in [false, true] {
+        let text = explain(&plan, &file, Look::PLAIN, Detail { all: false, warnings });
+        assert_eq!(text.contains("(tied_embedding)"), warnings, "{text}");
+        assert!(text.contains("(no_effect)") && text.contains("\n  1 of 146 tensors changes ·"), "{text}");
+    }
+}
+
+#[test]
 fn without_unicode_the_text_is_ascii() {
     let text = plan(&stage(), Look { unicode: false, ..Look::PLAIN }, false);
     let odd: Vec<&str> = text.lines().filter(|line| !line.is_ascii()).collect();

@@ -191,6 +191,13 @@ fn an_index_that_is_too_large_is_not_read() {
 }
 
 #[test]
+fn an_index_of_more_tensors_than_any_model_has_is_not_read() {
+    let entries: Vec<String> = (0..=1_000_000).map(|n| format!("\"{n}\":\"a.safetensors\"")).collect();
+    let refused = Listing::parse(&format!("{{\"weight_map\":{{{}}}}}", entries.join(","))).unwrap_err();
+    assert!(refused.starts_with("not an index file: it lists more than 1000000 tensors"), "{refused}");
+}
+
+#[test]
 fn the_same_tensor_in_two_files_is_refused() {
     let dir = Dir::new().with("a.safetensors", bytes(&["x", "y"])).with("b.safetensors", bytes(&["y", "z"]));
     refused(dir.path(), UNREADABLE, "tensor `y` is in both `a.safetensors` and `b.safetensors`");

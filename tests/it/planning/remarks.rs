@@ -278,3 +278,40 @@ fn what_does_nothing_in_a_pattern_or_an_exclude_is_advised_of() {
     );
     assert_eq!(scale("model.layers.[0-1].mlp.*", "*.up_proj.weight"), [""; 0]);
 }
+
+#[test]
+fn a_donor_whose_configuration_cannot_be_read_is_warned_of() {
+    use crate::stage::{Directives, Stage};
+    let yaml = "version: 1\noperations:\n  - op: replace\n    pattern: model.norm.weight\n    source: donor\n    \
+                source_key: model.norm.weight\n";
+    let stage = Stage::new("qwen3-4b-4bit", yaml);
+    Directives::default().make_donors(yaml, "qwen3-4b-4bit", stage.dir());
+    let check = |config: Option<&str>, expected: &[Code]| {
+        let path = stage.dir().join("donor/config.json");
+        match config {
+            Some(text) => std::fs::write(path, text).expect("a file can be written"),
+            None => std::fs::remove_file(path).expect("a file can be removed"),
+        }
+        let file = mlxcel::SurgeryFile::read(&stage.dir().join("surgery.yaml"));
+        let base = mlxcel::Checkpoint::open(&stage.dir().join("model")).expect("a base");
+        assert_eq!(codes(&mlxcel::plan(&file, base).expect("a plan")), expected, "{config:?}");
+    };
+    check(Some("{\"model_type\": \"qwen3\"}"), &[Code::UnreachedDonor]);
+    check(Some("{"), &[Code::DonorConfig, Code::UnreachedDonor]);
+    check(None, &[Code::UnreachedDonor]);
+}
+
+#[test]
+fn of_a_donor_that_a_part_was_chosen_from_the_rest_is_only_counted() {
+    let replace = r"op: replace, pattern: model.layers.0.mlp.up_proj.weight, source: ../models/a.safetensors, source_key: model.layers.1.mlp.up_proj.weight";
+    let plan = planned("f16-sharded", replace);
+    let told = &plan.diagnostics().last().expect("advice").message;
+    assert!(
+        told.starts_with("1 of the ") && told.ends_with(" is used") && !told.contains("model."),
+        "{told}"
+    );
+    let add = "op: add, pattern: model.layers.0.mlp.up_proj.weight, source: ../models/a.safetensors";
+    let plan = planned("f16-sharded", add);
+    let told = &plan.diagnostics().last().expect("advice").message;
+    assert!(told.contains("are reached by no pattern: `lm_head.weight`"), "{told}");
+}
