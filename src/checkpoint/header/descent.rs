@@ -6,16 +6,16 @@ use serde::de::value::StrDeserializer;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::error::Category;
 
-use super::super::dtype::byte_length;
 use super::super::error::Quoted;
 use super::super::json::{Number, Numbers, Skipped, Text};
 use super::super::shard::StoredTensor;
 use super::super::{Dtype, Key};
+use super::entry::{check, dimension};
 
 /// More dimensions than any tensor has (`NumPy` has no more either).
-const MOST_DIMENSIONS: usize = 64;
+pub(super) const MOST_DIMENSIONS: usize = 64;
 
-type Metadata = Option<Vec<(String, String)>>;
+pub(super) type Metadata = Option<Vec<(String, String)>>;
 
 /// Reads the tensors in the order of the text, their ranges relative to the data, and `__metadata__`.
 pub(super) fn descend(text: &str) -> Result<(Vec<StoredTensor>, Metadata), String> {
@@ -61,32 +61,9 @@ impl Descent {
 
     /// Checks a whole entry, whose shape is in `self.shape`.
     fn finish(&mut self, name: &str, entry: &Entry) -> Result<(), String> {
-        let label = Quoted(name);
-        let missing = |field| format!("tensor {label} has no `{field}`");
-        let dtype = entry.dtype.ok_or_else(|| missing("dtype"))?;
-        if !entry.has_shape {
-            return Err(missing("shape"));
-        }
-        let (start, end) = entry.offsets.ok_or_else(|| missing("data_offsets"))?;
-        if end < start {
-            return Err(format!("tensor {label} ends (byte {end}) before it begins (byte {start})"));
-        }
-        let shape = &self.shape;
-        let needed = byte_length(dtype, shape).ok_or_else(|| {
-            format!("tensor {label}: {dtype} {shape:?} is no whole number of bytes that could be counted")
-        })?;
-        if end - start != needed {
-            let has = end - start;
-            return Err(format!(
-                "tensor {label} has {has} bytes of data, but {dtype} {shape:?} takes {needed}"
-            ));
-        }
-        self.tensors.push(StoredTensor {
-            key: Key::from(name),
-            dtype,
-            shape: shape.clone(),
-            range: start..end,
-        });
+        let shape = entry.has_shape.then_some(&*self.shape);
+        let (dtype, range) = check(name, entry.dtype, shape, entry.offsets)?;
+        self.tensors.push(StoredTensor { key: Key::from(name), dtype, shape: self.shape.clone(), range });
         Ok(())
     }
 
@@ -94,9 +71,7 @@ impl Descent {
     fn shape(&mut self, name: &str) -> Result<(), String> {
         self.shape.clear();
         for number in &self.numbers {
-            // MLX keeps shapes in i32.
-            let entry = number.whole().filter(|&entry| i32::try_from(entry).is_ok());
-            let entry = entry.and_then(|entry| usize::try_from(entry).ok()).ok_or_else(|| {
+            let entry = number.whole().and_then(dimension).ok_or_else(|| {
                 format!(
                     "tensor {} has a shape entry {number}, which is no whole number below 2^31",
                     Quoted(name)
@@ -221,7 +196,7 @@ fn dtype(text: &str) -> Option<Dtype> {
 }
 
 /// `__metadata__`: strings under names, in file order.
-struct Pairs(Vec<(String, String)>);
+pub(super) struct Pairs(pub(super) Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for Pairs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,8 +1,8 @@
-use proptest::prelude::*;
-use safetensors::SafeTensors;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::Header;
+
+mod properties;
 
 /// Parses a header whose data, of `data` bytes, begins right behind it.
 fn parse(text: &str, data: u64) -> Result<Header, String> {
@@ -272,81 +272,4 @@ fn data_past_the_end_is_counted() {
 fn trailing_bytes_are_counted() {
     assert_eq!(accepted(&two([0, 8], [8, 16]), 20).trailing, 4);
     assert_eq!(accepted("{}", 3).trailing, 3);
-}
-
-/// A file as the format's own crate reads it: all data zero.
-fn by_the_crate(text: &str, data: usize) -> bool {
-    let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
-    bytes.extend(text.as_bytes());
-    bytes.resize(bytes.len() + data, 0);
-    SafeTensors::deserialize(&bytes).is_ok()
-}
-
-fn tensors() -> impl Strategy<Value = (Map<String, Value>, u64)> {
-    let dtype =
-        prop_oneof![Just(("U8", 1)), Just(("F16", 2)), Just(("BF16", 2)), Just(("F32", 4)), Just(("F64", 8))];
-    let name = prop_oneof!["[a-c]{0,2}", r#"[\\\PC"]{1,6}"#];
-    let tensor = (name, dtype, prop::collection::vec(0_u64..4, 0..4));
-    (prop::collection::vec(tensor, 0..6), any::<bool>()).prop_map(|(list, backwards)| {
-        let mut at = 0;
-        let mut map = Map::new();
-        for (name, (dtype, size), shape) in list {
-            if map.contains_key(&name) || name == "__metadata__" {
-                continue;
-            }
-            let end = at + shape.iter().product::<u64>() * size;
-            map.insert(name, json!({"dtype": dtype, "shape": shape, "data_offsets": [at, end]}));
-            at = end;
-        }
-        let map = if backwards { map.into_iter().rev().collect() } else { map };
-        (map, at)
-    })
-}
-
-proptest! {
-    #[test]
-    fn valid_headers_read_as_the_crate_reads_them((map, data) in tensors()) {
-        let text = serde_json::to_string(&map).unwrap();
-        let header = parse(&text, data).unwrap();
-        let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
-        bytes.extend(text.as_bytes());
-        bytes.resize(bytes.len() + usize::try_from(data).unwrap(), 0);
-        let (length, theirs) = SafeTensors::read_metadata(&bytes).unwrap();
-        prop_assert_eq!(header.tensors.len(), theirs.tensors().len());
-        for tensor in &header.tensors {
-            let info = theirs.info(tensor.key.as_str()).unwrap();
-            let start = 8 + length as u64;
-            let range = start + info.data_offsets.0 as u64..start + info.data_offsets.1 as u64;
-            prop_assert_eq!((tensor.dtype, &tensor.shape, &tensor.range), (info.dtype, &info.shape, &range));
-        }
-    }
-
-    /// Whatever happens to a header, it is read or refused; and what is read without trailing bytes, the crate reads.
-    #[test]
-    fn damaged_headers_are_answered(
-        (map, data) in tensors(),
-        damage in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..3, "[0-9\\]\\[{}\",:a-z \\\\.-]"), 1..4),
-        more in 0_u64..3,
-    ) {
-        let mut text: Vec<char> = serde_json::to_string(&map).unwrap().chars().collect();
-        for (place, kind, with) in damage {
-            let Some(at) = (!text.is_empty()).then(|| place.index(text.len())) else { continue };
-            let with = with.chars().next().unwrap_or(' ');
-            match kind {
-                0 => text[at] = with,
-                1 => text.insert(at, with),
-                _ => drop(text.remove(at)),
-            }
-        }
-        let text: String = text.into_iter().collect();
-        if let Ok(header) = parse(&text, data + more) {
-            let data = usize::try_from(data + more - header.trailing).unwrap();
-            prop_assert!(by_the_crate(&text, data), "only we accept {}", text);
-        }
-    }
-
-    #[test]
-    fn any_text_is_answered(text in "\\PC{0,80}", length in 0_u64..100) {
-        let _ = parse(&text, length);
-    }
 }

@@ -1,0 +1,173 @@
+//! The quick way through a header that is written as writers write them. Whatever is unusual, right or wrong, is left to
+//! the descent, which takes every JSON and has the words for what is wrong: this way can only say "not mine".
+
+use serde::de::IntoDeserializer;
+use serde::de::{Deserialize, value};
+
+use super::super::shard::StoredTensor;
+use super::super::{Dtype, Key};
+use super::descent::{MOST_DIMENSIONS, Metadata, Pairs};
+use super::entry;
+
+/// Reads the tensors in the order of the text, their ranges relative to the data, and `__metadata__`.
+pub(super) fn read(text: &str) -> Option<(Vec<StoredTensor>, Metadata)> {
+    let mut reader = Reader { text, at: 0, dtype: ("F32", Dtype::F32), shape: Vec::new() };
+    // A tensor's entry is rarely shorter than this; the guess must not let a small file claim much memory.
+    let mut tensors = Vec::with_capacity(text.len() / 100);
+    let mut metadata = None;
+    reader.expect(b'{')?;
+    loop {
+        let name = reader.string()?;
+        reader.expect(b':')?;
+        if name != "__metadata__" {
+            tensors.push(reader.tensor(name)?);
+        } else if metadata.is_none() {
+            metadata = Some(reader.metadata()?);
+        } else {
+            return None;
+        }
+        if !reader.another()? {
+            break;
+        }
+    }
+    reader.skip_space();
+    (reader.at == text.len()).then(|| (tensors, metadata.flatten()))
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    /// The next byte's place.
+    at: usize,
+    /// The last dtype and how it was written: mostly it is the next one's too.
+    dtype: (&'t str, Dtype),
+    /// Room for one shape, used by all.
+    shape: Vec<usize>,
+}
+
+impl<'t> Reader<'t> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte that is no space.
+    fn next(&mut self) -> Option<u8> {
+        self.skip_space();
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.next()? == byte).then_some(())
+    }
+
+    /// Whether an object goes on.
+    fn another(&mut self) -> Option<bool> {
+        match self.next()? {
+            b',' => Some(true),
+            b'}' => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A string without escapes.
+    fn string(&mut self) -> Option<&'t str> {
+        self.expect(b'"')?;
+        let rest = self.text.get(self.at..)?;
+        let end = memchr::memchr(b'"', rest.as_bytes())?;
+        let string = rest.get(..end)?;
+        if string.bytes().any(|byte| byte < b' ' || byte == b'\\') {
+            return None;
+        }
+        self.at += end + 1;
+        Some(string)
+    }
+
+    /// A whole number of at most 19 digits.
+    fn number(&mut self) -> Option<u64> {
+        self.skip_space();
+        let digits = self.text.as_bytes().get(self.at..)?;
+        let mut number: u64 = 0;
+        let mut length = 0;
+        while let Some(digit @ b'0'..=b'9') = digits.get(length) {
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            length += 1;
+        }
+        // Nineteen digits do not overflow. JSON has no zeros in front.
+        let plain = (1..=19).contains(&length) && (length == 1 || digits.first() != Some(&b'0'));
+        self.at += length;
+        plain.then_some(number)
+    }
+
+    fn metadata(&mut self) -> Option<Metadata> {
+        let mut values = serde_json::Deserializer::from_str(self.text.get(self.at..)?).into_iter();
+        let pairs: Option<Pairs> = values.next()?.ok()?;
+        self.at += values.byte_offset();
+        Some(pairs.map(|pairs| pairs.0))
+    }
+
+    fn tensor(&mut self, name: &str) -> Option<StoredTensor> {
+        let (mut dtype, mut has_shape, mut offsets) = (None, false, None);
+        self.expect(b'{')?;
+        loop {
+            let field = self.string()?;
+            self.expect(b':')?;
+            match field {
+                "dtype" if dtype.is_none() => dtype = Some(self.dtype()?),
+                "shape" if !has_shape => {
+                    self.shape()?;
+                    has_shape = true;
+                }
+                "data_offsets" if offsets.is_none() => {
+                    self.expect(b'[')?;
+                    let start = self.number()?;
+                    self.expect(b',')?;
+                    offsets = Some((start, self.number()?));
+                    self.expect(b']')?;
+                }
+                _ => return None,
+            }
+            if !self.another()? {
+                break;
+            }
+        }
+        let shape = has_shape.then_some(&*self.shape);
+        let (dtype, range) = entry::check(name, dtype, shape, offsets).ok()?;
+        Some(StoredTensor { key: Key::from(name), dtype, shape: self.shape.clone(), range })
+    }
+
+    fn dtype(&mut self) -> Option<Dtype> {
+        let text = self.string()?;
+        if text != self.dtype.0 {
+            let known = Dtype::deserialize(IntoDeserializer::<value::Error>::into_deserializer(text));
+            self.dtype = (text, known.ok()?);
+        }
+        Some(self.dtype.1)
+    }
+
+    /// Reads into `self.shape`.
+    fn shape(&mut self) -> Option<()> {
+        self.shape.clear();
+        self.expect(b'[')?;
+        self.skip_space();
+        if self.peek()? == b']' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            let number = self.number()?;
+            self.shape.push(entry::dimension(number)?);
+            match self.next()? {
+                b',' if self.shape.len() < MOST_DIMENSIONS => {}
+                b']' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+}
