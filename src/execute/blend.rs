@@ -4,9 +4,9 @@
 //! b · sin(tθ)/sin θ, θ the angle between them. Tensors that are (nearly) parallel, zero or not finite have no such
 //! arc and are mixed as LERP.
 
-#[cfg(target_arch = "x86_64")]
-use super::f16c::Wide;
 use super::float::{Machine, Plain, STRIP, Work, decode};
+#[cfg(target_arch = "x86_64")]
+use super::wide::Wide;
 use crate::checkpoint::Dtype;
 
 /// Elements that are summed up on their own, before the sums are added up in ascending order.

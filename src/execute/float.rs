@@ -1,17 +1,20 @@
 //! Stored floats and working precision: F16 and BF16 are worked on in f32, F32 in f64. Decoding is exact; encoding
 //! rounds once, ties to even, and gives every NaN the same bits.
 //!
-//! All loops are over slices without a branch in them, so that the compiler can vectorise them.
+//! All loops are over slices without a branch in them, so that the compiler can vectorise them. What works on strips is
+//! inlined where it is used, because only there is known which instructions there are; but not in debug builds, where
+//! every copy would have its arrays on the stack.
 
 #![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
 
 use std::ops::{Add, Mul, Sub};
 
 #[cfg(target_arch = "x86_64")]
-use super::f16c;
+use super::wide;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
+use super::bits::{Bits, Stretch, Target, load};
 use crate::checkpoint::Dtype;
 
 /// Elements that are worked on at a time, in arrays that stay in a first-level cache. Divides the tile.
@@ -46,7 +49,7 @@ impl Work for f32 {
         value
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn from_half<M: Machine>(bits: &[u16; STRIP], values: &mut Values<f32>) {
         Half::decode::<M>(bits, values);
     }
@@ -82,7 +85,7 @@ impl Work for f64 {
         Self::from(value)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn from_half<M: Machine>(bits: &[u16; STRIP], values: &mut Values<f64>) {
         let mut narrow = [0.0; STRIP];
         Half::decode::<M>(bits, &mut narrow);
@@ -131,21 +134,26 @@ impl Machine for Plain {
 /// A float dtype as a base tensor has it.
 pub(super) trait Stored {
     /// One element's bits.
-    type Bits: Copy + Eq + Default;
+    type Bits: Bits;
     /// What it is worked on in.
     type Work: Work;
-    const BYTES: usize;
+    const DTYPE: Dtype;
     /// The least magnitude that does not encode to a finite number.
     const LIMIT: Self::Work;
     /// The least normal number.
     const NORMAL: Self::Work;
-    fn load(bytes: &[u8], bits: &mut [Self::Bits]);
-    fn store(bits: &[Self::Bits], bytes: &mut [u8]);
     /// Exact.
     fn decode<M: Machine>(bits: &[Self::Bits; STRIP], values: &mut Values<Self::Work>);
     /// Rounds `value(i)` for each i, and says whether all are below the limit. If not, no bits are of use but by
     /// [`encode_any`](Self::encode_any).
     fn encode<M: Machine>(value: impl Fn(usize) -> Self::Work, bits: &mut [Self::Bits; STRIP]) -> bool;
+    /// The same of what `value` makes of the inputs' elements, in one pass from bytes to bits. Values that are not below
+    /// the limit must come of `value`'s arithmetic or of the inputs: no NaN may have bits that no input could have.
+    fn fuse<M: Machine, const N: usize>(
+        inputs: [&Stretch<Self::Bits>; N],
+        value: impl Fn([Self::Work; N]) -> Self::Work,
+        out: Target<'_, Self::Bits>,
+    ) -> bool;
     /// The same for any values, infinities and NaNs too.
     fn encode_any(value: impl Fn(usize) -> Self::Work, bits: &mut [Self::Bits; STRIP]);
 }
@@ -160,44 +168,59 @@ pub(super) enum Single {}
 impl Stored for Half {
     type Bits = u16;
     type Work = f32;
-    const BYTES: usize = 2;
+    const DTYPE: Dtype = Dtype::F16;
     // Halfway between the largest f16, 65504, and the next power of two; the tie goes up.
     const LIMIT: f32 = 65520.0;
     const NORMAL: f32 = f16::MIN_POSITIVE.to_f32_const();
 
-    #[inline(always)]
-    fn load(bytes: &[u8], bits: &mut [u16]) {
-        load_u16(bytes, bits);
-    }
-
-    #[inline(always)]
-    fn store(bits: &[u16], bytes: &mut [u8]) {
-        store_u16(bits, bytes);
-    }
-
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn decode<M: Machine>(bits: &[u16; STRIP], values: &mut Values<f32>) {
         #[cfg(target_arch = "x86_64")]
         if M::WIDE {
-            return f16c::decode::<M>(bits, values);
+            return wide::decode::<M>(bits, values);
         }
         bits.reinterpret_cast::<f16>().convert_to_f32_slice(values);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn encode<M: Machine>(value: impl Fn(usize) -> f32, bits: &mut [u16; STRIP]) -> bool {
         let mut values = [0.0; STRIP];
         let highest = settle(value, &mut values);
         #[cfg(target_arch = "x86_64")]
         if M::WIDE {
-            f16c::encode::<M>(&values, bits);
+            wide::encode::<M>(&values, bits);
             return highest < Self::LIMIT.to_bits();
         }
         bits.reinterpret_cast_mut::<f16>().convert_from_f32_slice(&values);
         highest < Self::LIMIT.to_bits()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn fuse<M: Machine, const N: usize>(
+        inputs: [&Stretch<u16>; N],
+        value: impl Fn([f32; N]) -> f32,
+        out: Target<'_, u16>,
+    ) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if M::WIDE {
+            return wide::fuse_half::<M, N>(inputs, value, out) < Self::LIMIT.to_bits();
+        }
+        let mut values = [[0.0; STRIP]; N];
+        let mut bits = [0; STRIP];
+        for (values, input) in values.iter_mut().zip(inputs) {
+            for (bits, bytes) in bits.iter_mut().zip(input) {
+                *bits = u16::from_le_bytes(*bytes);
+            }
+            Self::decode::<M>(&bits, values);
+        }
+        let sound = Self::encode::<M>(|i| value(gather(|n| values[n][i])), &mut bits);
+        for (bytes, bits) in out.bytes.iter_mut().zip(bits) {
+            *bytes = bits.to_le_bytes();
+        }
+        sound
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn encode_any(value: impl Fn(usize) -> f32, bits: &mut [u16; STRIP]) {
         let mut values = [0.0; STRIP];
         settle(value, &mut values);
@@ -209,7 +232,7 @@ impl Stored for Half {
 }
 
 /// Computes a strip, and says what the bits of its largest magnitude are.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn settle(value: impl Fn(usize) -> f32, values: &mut Values<f32>) -> u32 {
     let mut highest = 0;
     for (i, slot) in values.iter_mut().enumerate() {
@@ -222,85 +245,96 @@ fn settle(value: impl Fn(usize) -> f32, values: &mut Values<f32>) -> u32 {
 impl Stored for Brain {
     type Bits = u16;
     type Work = f32;
-    const BYTES: usize = 2;
+    const DTYPE: Dtype = Dtype::BF16;
     // Halfway between the largest bf16 and the next power of two; the tie goes up.
     const LIMIT: f32 = f32::from_bits(0x7f7f_8000);
     const NORMAL: f32 = f32::MIN_POSITIVE;
 
-    #[inline(always)]
-    fn load(bytes: &[u8], bits: &mut [u16]) {
-        load_u16(bytes, bits);
-    }
-
-    #[inline(always)]
-    fn store(bits: &[u16], bytes: &mut [u8]) {
-        store_u16(bits, bytes);
-    }
-
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn decode<M: Machine>(bits: &[u16; STRIP], values: &mut Values<f32>) {
         for (value, bits) in values.iter_mut().zip(bits) {
-            *value = f32::from_bits(u32::from(*bits) << 16);
+            *value = widen(*bits);
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn encode<M: Machine>(value: impl Fn(usize) -> f32, bits: &mut [u16; STRIP]) -> bool {
         let mut highest = 0;
         for (i, bits) in bits.iter_mut().enumerate() {
             let wide = value(i).to_bits();
             highest = highest.max(wide & 0x7fff_ffff);
-            *bits = round_to_brain(wide);
+            *bits = round_to_brain(wide) as u16;
         }
         highest < Self::LIMIT.to_bits()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn fuse<M: Machine, const N: usize>(
+        inputs: [&Stretch<u16>; N],
+        value: impl Fn([f32; N]) -> f32,
+        out: Target<'_, u16>,
+    ) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if M::WIDE {
+            return wide::fuse_brain::<M, N>(inputs, value, out) < 0x7f80;
+        }
+        let mut highest = 0;
+        for (i, bytes) in out.bytes.iter_mut().enumerate() {
+            let wide = value(gather(|n| widen(u16::from_le_bytes(inputs[n][i])))).to_bits();
+            highest = highest.max(wide & 0x7fff_ffff);
+            *bytes = (round_to_brain(wide) as u16).to_le_bytes();
+        }
+        highest < Self::LIMIT.to_bits()
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn encode_any(value: impl Fn(usize) -> f32, bits: &mut [u16; STRIP]) {
         for (i, bits) in bits.iter_mut().enumerate() {
             let wide = value(i).to_bits();
-            *bits = if wide & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0 } else { round_to_brain(wide) };
+            *bits = if wide & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0 } else { round_to_brain(wide) as u16 };
         }
     }
+}
+
+/// One element of each input. The compiler vectorises this, but not what [`array::map`] does.
+#[inline(always)]
+pub(super) fn gather<W: Work, const N: usize>(input: impl Fn(usize) -> W) -> [W; N] {
+    let mut elements = [W::ZERO; N];
+    for (n, element) in elements.iter_mut().enumerate() {
+        *element = input(n);
+    }
+    elements
+}
+
+/// What a BF16 stands for.
+#[inline(always)]
+fn widen(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
 }
 
 /// The upper half of an f32's bits. Adding just under half a unit, and a little more when the kept part is odd, rounds
 /// ties to even.
 #[inline(always)]
-fn round_to_brain(wide: u32) -> u16 {
-    (wide.wrapping_add(0x7fff + (wide >> 16 & 1)) >> 16) as u16
+pub(super) fn round_to_brain(wide: u32) -> u32 {
+    wide.wrapping_add(0x7fff + (wide >> 16 & 1)) >> 16
 }
 
 impl Stored for Single {
     type Bits = u32;
     type Work = f64;
-    const BYTES: usize = 4;
+    const DTYPE: Dtype = Dtype::F32;
     // Halfway between the largest f32 and the next power of two; the tie goes up.
     const LIMIT: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
     const NORMAL: f64 = f32::MIN_POSITIVE as f64;
 
-    #[inline(always)]
-    fn load(bytes: &[u8], bits: &mut [u32]) {
-        for (bits, bytes) in bits.iter_mut().zip(bytes.as_chunks().0) {
-            *bits = u32::from_le_bytes(*bytes);
-        }
-    }
-
-    #[inline(always)]
-    fn store(bits: &[u32], bytes: &mut [u8]) {
-        for (bits, bytes) in bits.iter().zip(bytes.as_chunks_mut().0) {
-            *bytes = bits.to_le_bytes();
-        }
-    }
-
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn decode<M: Machine>(bits: &[u32; STRIP], values: &mut Values<f64>) {
         for (value, bits) in values.iter_mut().zip(bits) {
             *value = f64::from(f32::from_bits(*bits));
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
     fn encode<M: Machine>(value: impl Fn(usize) -> f64, bits: &mut [u32; STRIP]) -> bool {
         let mut highest = 0;
@@ -311,7 +345,23 @@ impl Stored for Single {
         highest < f32::INFINITY.to_bits()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
+    fn fuse<M: Machine, const N: usize>(
+        inputs: [&Stretch<u32>; N],
+        value: impl Fn([f64; N]) -> f64,
+        out: Target<'_, u32>,
+    ) -> bool {
+        let mut highest = 0;
+        for (i, bytes) in out.bytes.iter_mut().enumerate() {
+            let bits = (value(gather(|n| f64::from(f32::from_le_bytes(inputs[n][i])))) as f32).to_bits();
+            highest = highest.max(bits & 0x7fff_ffff);
+            *bytes = bits.to_le_bytes();
+        }
+        highest < f32::INFINITY.to_bits()
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
     fn encode_any(value: impl Fn(usize) -> f64, bits: &mut [u32; STRIP]) {
         for (i, bits) in bits.iter_mut().enumerate() {
@@ -322,126 +372,31 @@ impl Stored for Single {
 }
 
 /// Decodes a donor's bytes, at most [`STRIP`] elements; exact for each float dtype. What is left of the strip is 0.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn decode<M: Machine, W: Work>(dtype: Dtype, bytes: &[u8], values: &mut Values<W>) {
-    let n = bytes.len() / (dtype.bitsize() / 8);
     match dtype {
         Dtype::BF16 => {
-            for (value, bytes) in values.iter_mut().zip(bytes.as_chunks().0) {
-                *value = W::from_f32(f32::from_bits(u32::from(u16::from_le_bytes(*bytes)) << 16));
+            let mut bits = [0; STRIP];
+            load(bytes, &mut bits);
+            for (value, bits) in values.iter_mut().zip(bits) {
+                *value = W::from_f32(widen(bits));
             }
         }
         Dtype::F16 => {
             let mut bits = [0; STRIP];
-            load_u16(bytes, &mut bits);
+            load(bytes, &mut bits);
             W::from_half::<M>(&bits, values);
         }
         Dtype::F32 => {
-            for (value, bytes) in values.iter_mut().zip(bytes.as_chunks().0) {
-                *value = W::from_f32(f32::from_le_bytes(*bytes));
+            let mut bits = [0; STRIP];
+            load(bytes, &mut bits);
+            for (value, bits) in values.iter_mut().zip(bits) {
+                *value = W::from_f32(f32::from_bits(bits));
             }
         }
         other => unreachable!("the planner lets no arithmetic on {other:?} through"),
     }
-    values[n..].fill(W::ZERO);
-}
-
-#[inline(always)]
-fn load_u16(bytes: &[u8], bits: &mut [u16]) {
-    for (bits, bytes) in bits.iter_mut().zip(bytes.as_chunks().0) {
-        *bits = u16::from_le_bytes(*bytes);
-    }
-}
-
-#[inline(always)]
-fn store_u16(bits: &[u16], bytes: &mut [u8]) {
-    for (bits, bytes) in bits.iter().zip(bytes.as_chunks_mut().0) {
-        *bytes = bits.to_le_bytes();
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every bit pattern decodes and encodes to itself, but for NaNs, which all become one.
-    fn check_round_trip<M: Machine, S: Stored<Bits = u16, Work = f32>>(infinity: u16, nan: u16) {
-        let all: Vec<u16> = (0..=u16::MAX).collect();
-        for strip in all.as_chunks::<STRIP>().0 {
-            let (mut values, mut back) = ([0.0; STRIP], [0; STRIP]);
-            S::decode::<M>(strip, &mut values);
-            let sound = S::encode::<M>(|i| values[i], &mut back);
-            assert_eq!(sound, strip.iter().all(|bits| bits & 0x7fff < infinity), "{:#x}", strip[0]);
-            if sound {
-                assert_eq!(back, *strip);
-            }
-            S::encode_any(|i| values[i], &mut back);
-            for (bits, back) in strip.iter().zip(&back) {
-                let expected = if bits & 0x7fff > infinity { nan } else { *bits };
-                assert_eq!(*back, expected, "{bits:#x}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_half_survives_the_way_there_and_back() {
-        check_round_trip::<Plain, Half>(0x7c00, 0x7e00);
-        check_round_trip::<Plain, Brain>(0x7f80, 0x7fc0);
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
-            check_round_trip::<f16c::Wide, Half>(0x7c00, 0x7e00);
-        }
-    }
-
-    #[track_caller]
-    fn check<S: Stored>(value: S::Work, expected: S::Bits)
-    where
-        S::Bits: std::fmt::LowerHex + std::fmt::Debug,
-    {
-        let (mut bits, mut any) = ([S::Bits::default(); STRIP], [S::Bits::default(); STRIP]);
-        let sound = S::encode::<Plain>(|_| value, &mut bits);
-        S::encode_any(|_| value, &mut any);
-        assert_eq!(any[STRIP - 1], expected, "{:#x} is not {expected:#x}", any[STRIP - 1]);
-        assert_eq!(sound, value.abs() < S::LIMIT);
-        assert!(!sound || bits == any);
-    }
-
-    #[test]
-    fn ties_go_to_even() {
-        check::<Brain>(f32::from_bits(0x3f80_8000), 0x3f80);
-        check::<Brain>(f32::from_bits(0x3f81_8000), 0x3f82);
-        check::<Brain>(f32::from_bits(0x3f80_8001), 0x3f81);
-        check::<Half>(1.0 + 1.0 / 2048.0, 0x3c00);
-        check::<Half>(1.0 + 3.0 / 2048.0, 0x3c02);
-        check::<Single>(1.0 + 2f64.powi(-24), 0x3f80_0000);
-        check::<Single>(1.0 + 3.0 * 2f64.powi(-24), 0x3f80_0002);
-    }
-
-    #[test]
-    fn the_limit_is_the_first_value_that_becomes_infinite() {
-        check::<Half>(65520.0, 0x7c00);
-        check::<Half>(65520f32.next_down(), 0x7bff);
-        check::<Brain>(Brain::LIMIT, 0x7f80);
-        check::<Brain>(Brain::LIMIT.next_down(), 0x7f7f);
-        check::<Single>(Single::LIMIT, 0x7f80_0000);
-        check::<Single>(Single::LIMIT.next_down(), 0x7f7f_ffff);
-        check::<Single>(-Single::LIMIT, 0xff80_0000);
-    }
-
-    #[test]
-    fn a_nan_is_positive_and_quiet_whatever_it_was() {
-        check::<Half>(f32::from_bits(0xff80_0001), 0x7e00);
-        check::<Brain>(f32::from_bits(0xffff_ffff), 0x7fc0);
-        check::<Single>(f64::from_bits(0xfff0_0000_0000_0001), 0x7fc0_0000);
-    }
-
-    #[test]
-    fn subnormals_are_numbers() {
-        check::<Half>(2f32.powi(-24), 0x0001);
-        check::<Half>(2f32.powi(-25), 0x0000);
-        check::<Half>(-2f32.powi(-25), 0x8000);
-        check::<Half>(2f32.powi(-25).next_up(), 0x0001);
-        check::<Brain>(f32::from_bits(0x0001_0000), 0x0001);
-        check::<Single>(2f64.powi(-149), 0x0000_0001);
-    }
-}
+mod tests;

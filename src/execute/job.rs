@@ -20,6 +20,15 @@ pub(super) const ROOM_TO_SHIFT: usize = 32;
 /// The donor bytes of one tile in flight; one buffer an input.
 pub(super) type Buffers = Vec<Vec<u8>>;
 
+/// How a stretch of a result is to be made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// With figures.
+    pub(super) count: bool,
+    /// For somebody who does not read it soon.
+    pub(super) past_caches: bool,
+}
+
 /// A tensor in a file.
 #[derive(Debug)]
 struct Input<'p> {
@@ -96,6 +105,14 @@ impl<'p> Job<'p> {
             job.recipe.steps.push(action);
             job.step_of.push(*step);
         }
+        if job.recipe.computes()
+            && let Some(begin) = job.begin.take()
+        {
+            // What is computed with is read into small buffers, and each result is written once.
+            job.recipe.start = Start::From(job.inputs.len());
+            job.recipe.inputs.push(begin.dtype);
+            job.inputs.push(begin);
+        }
         Ok(job)
     }
 
@@ -129,7 +146,7 @@ impl<'p> Job<'p> {
                 } else {
                     self.recipe.inputs.push(input.dtype);
                     self.inputs.push(input);
-                    Start::Cast(0)
+                    Start::From(0)
                 }
             }
             _ => Start::Zeros,
@@ -193,7 +210,7 @@ impl<'p> Job<'p> {
         first: usize,
         out: &mut [u8],
         lanes: &mut [Buffers],
-        count: bool,
+        wish: Wish,
     ) -> Result<Outcome, ExecuteError> {
         let tile = TILE * self.recipe.width();
         let tiles = out.len().div_ceil(tile);
@@ -212,7 +229,7 @@ impl<'p> Job<'p> {
             .map(|((first, out), buffers)| {
                 let mut outcome = Outcome::new(self.recipe.steps.len());
                 for (i, out) in out.chunks_mut(tile).enumerate() {
-                    outcome.add(&self.tile(first + i * TILE, out, buffers, count)?);
+                    outcome.add(&self.tile(first + i * TILE, out, buffers, wish)?);
                 }
                 Ok(outcome)
             })
@@ -229,14 +246,14 @@ impl<'p> Job<'p> {
         first: usize,
         out: &mut [u8],
         buffers: &mut Buffers,
-        count: bool,
+        Wish { count, past_caches }: Wish,
     ) -> Result<Outcome, ExecuteError> {
         let elements = first..first + out.len() / self.recipe.width();
         if let Some(begin) = &self.begin {
             begin.read(&elements, out)?;
         }
         let inputs = self.read(elements, buffers)?;
-        Ok(edit(&self.recipe, &mut Tile { first, out, inputs: &inputs }, count))
+        Ok(edit(&self.recipe, &mut Tile { first, out, inputs: &inputs, past_caches }, count))
     }
 
     /// Reads the same elements of all inputs.

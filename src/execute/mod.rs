@@ -9,12 +9,13 @@
 //! Every number is computed in one order, whatever the number of threads: results, report and digest are the same bit
 //! for bit on every machine.
 
+mod bits;
 mod blend;
 mod diff;
 mod error;
 mod export;
 #[cfg(target_arch = "x86_64")]
-mod f16c;
+
 mod float;
 mod job;
 mod recipe;
@@ -22,6 +23,7 @@ mod region;
 mod report;
 mod tally;
 mod tile;
+mod wide;
 
 pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};
 pub use error::ExecuteError;
@@ -35,7 +37,7 @@ use sha2::{Digest, Sha256};
 use crate::checkpoint::Shard;
 use crate::plan::cost::{LANES, TILE};
 use crate::plan::{Plan, Program};
-use job::{Buffers, Job, ROOM_TO_SHIFT};
+use job::{Buffers, Job, ROOM_TO_SHIFT, Wish};
 use report::Ledger;
 use tally::Outcome;
 
@@ -97,14 +99,14 @@ impl<'p> Executor<'p> {
         assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
         self.release_buffers(out.len() as u64);
         let job = Job::new(self.plan, program, &mut self.lanes)?;
-        let count = self.ledger.is_some();
+        let wish = Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none() };
         let outcome = match &mut self.digest {
-            None => job.fill(0, out, &mut self.lanes, count)?,
+            None => job.fill(0, out, &mut self.lanes, wish)?,
             Some(digest) => {
                 let mut outcome = Outcome::new(job.recipe.steps.len());
                 let mut done: &[u8] = &[];
                 for (i, window) in out.chunks_mut(WINDOW * job.recipe.width()).enumerate() {
-                    let fill = || job.fill(i * WINDOW, window, &mut self.lanes, count);
+                    let fill = || job.fill(i * WINDOW, window, &mut self.lanes, wish);
                     let (next, ()) = rayon::join(fill, || digest.update(done));
                     outcome.add(&next?);
                     done = window;
@@ -130,7 +132,7 @@ impl<'p> Executor<'p> {
         let (width, elements) = (job.recipe.width(), job.recipe.elements());
         let mut outcome = Outcome::new(job.recipe.steps.len());
         let [mut current, mut other] = self.windows.each_mut();
-        let count = self.ledger.is_some();
+        let wish = Wish { count: self.ledger.is_some(), past_caches: false };
         let mut done: &[u8] = &[];
         for first in (0..elements).step_by(WINDOW) {
             let bytes = WINDOW.min(elements - first) * width;
@@ -139,7 +141,7 @@ impl<'p> Executor<'p> {
             }
             let shift = job.shift(first, current);
             let window = &mut current[shift..shift + bytes];
-            let fill = || job.fill(first, window, &mut self.lanes, count);
+            let fill = || job.fill(first, window, &mut self.lanes, wish);
             let digest = self.digest.as_mut();
             let (next, passed_on) = rayon::join(fill, || pass_on(done, digest, sink));
             passed_on?;

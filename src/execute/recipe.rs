@@ -15,7 +15,7 @@ pub(super) struct Recipe {
     pub(super) start: Start,
     /// What happens to them, in order.
     pub(super) steps: Vec<Step>,
-    /// The dtypes of the donor tensors that `start` and `steps` refer to by position.
+    /// The dtypes of the tensors that `start` and `steps` refer to by position.
     pub(super) inputs: Vec<Dtype>,
     /// Whether it makes the scales of an affine set, its biases, or neither.
     pub(super) member: Member,
@@ -24,12 +24,12 @@ pub(super) struct Recipe {
 /// What the values are before the first step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Start {
-    /// What the result's buffer holds when a tile begins: the base's bytes, or those of a donor of equal dtype.
+    /// What the result's buffer holds when a tile begins: bits that are copied or zeroed, but not computed with.
     InPlace,
     /// +0.
     Zeros,
-    /// A donor of another dtype.
-    Cast(usize),
+    /// An input, of any float dtype.
+    From(usize),
     /// Two donors, each with its weight.
     Mix { a: usize, b: usize, weights: (f64, f64) },
 }
@@ -56,7 +56,7 @@ pub(super) enum Member {
 impl Recipe {
     /// Whether values are computed. If not, bits are copied or zeroed, whatever the dtype.
     pub(super) fn computes(&self) -> bool {
-        matches!(self.start, Start::Cast(_) | Start::Mix { .. })
+        matches!(self.start, Start::From(_) | Start::Mix { .. })
             || self.steps.iter().any(|step| !matches!(step, Step::Zero(_)))
     }
 

@@ -2,8 +2,9 @@
 
 #![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
 
+use super::bits::Bits;
 use super::float::{Machine, STRIP, Stored, Values, Work};
-use super::recipe::{Member, Step};
+use super::recipe::Member;
 
 /// What one action did to some elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -43,47 +44,47 @@ pub(super) struct Strip<'s, S: Stored> {
 }
 
 impl Tally {
-    /// Counts a strip: what changed, what should have, and the sums. `donor` is what an addition adds a multiple of.
-    #[inline(always)]
-    pub(super) fn count<S: Stored>(&mut self, strip: &Strip<'_, S>, donor: &Values<S::Work>, step: &Step) {
-        let (before, bits) = (strip.before, (strip.before_bits, strip.after_bits));
-        match step {
-            Step::Scale(factor) if S::Work::from_f64(*factor) != S::Work::ONE => {
-                self.count_bits::<S>(bits, |i| before[i] != S::Work::ZERO);
-            }
-            Step::Add { alpha, .. } => {
-                let alpha = S::Work::from_f64(*alpha);
-                self.count_bits::<S>(bits, |i| alpha * donor[i] != S::Work::ZERO);
-            }
-            Step::Scale(_) | Step::Zero(_) => self.count_bits::<S>(bits, |i| bits.0[i] != bits.1[i]),
+    /// Counts changes of bits. An element that is `meant` to change (1, else 0) and does not is lost.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn count_bits<B: Bits>(
+        &mut self,
+        before: &[B; STRIP],
+        after: &[B; STRIP],
+        meant: &[B; STRIP],
+    ) {
+        // Counted in numbers as wide as an element, which hold all of a strip, so that vectors hold more of them.
+        let (mut unchanged, mut deltas, mut lost) = (B::default(), B::default(), B::default());
+        for i in 0..STRIP {
+            let same = B::from(before[i] == after[i]);
+            unchanged += same;
+            deltas += meant[i];
+            lost += meant[i] & same;
         }
+        self.changed += STRIP as u64 - u64::from(unchanged.into());
+        self.deltas += u64::from(deltas.into());
+        self.lost += u64::from(lost.into());
+    }
+
+    /// Adds the sums of a scaling: the change is (factor − 1) times what there was.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn scaled<S: Stored>(&mut self, strip: &Strip<'_, S>, factor: f64) {
+        let before = strip.before.as_chunks::<8>().0;
+        let square = sum_of_squares(|i, lane| before[i][lane].to_f64());
+        self.before_square += square;
+        self.change_square += (factor - 1.0) * (factor - 1.0) * square;
+    }
+
+    /// Adds the sums of any change.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn moved<S: Stored>(&mut self, strip: &Strip<'_, S>) {
         // One sum after the other: together, compilers make pairs of them instead of rows.
-        let (before, after) = (before.as_chunks::<8>().0, strip.after.as_chunks::<8>().0);
+        let (before, after) = (strip.before.as_chunks::<8>().0, strip.after.as_chunks::<8>().0);
         self.change_square += sum_of_squares(|i, lane| (after[i][lane] - before[i][lane]).to_f64());
         self.before_square += sum_of_squares(|i, lane| before[i][lane].to_f64());
     }
 
-    /// Counts changes of bits. An element that is `meant` to change and does not is lost.
-    #[inline(always)]
-    fn count_bits<S: Stored>(
-        &mut self,
-        (before, after): (&[S::Bits; STRIP], &[S::Bits; STRIP]),
-        meant: impl Fn(usize) -> bool,
-    ) {
-        let (mut changed, mut deltas, mut lost) = (0, 0, 0);
-        for i in 0..STRIP {
-            let (same, meant) = (u32::from(before[i] == after[i]), u32::from(meant(i)));
-            changed += 1 - same;
-            deltas += meant;
-            lost += meant & same;
-        }
-        self.changed += u64::from(changed);
-        self.deltas += u64::from(deltas);
-        self.lost += u64::from(lost);
-    }
-
     /// Counts what rounding does to the scales or biases of an affine set, `n` of them.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn count_member<M: Machine, S: Stored>(
         &mut self,
         strip: &Strip<'_, S>,
@@ -140,7 +141,7 @@ impl Outcome {
 
 /// Σ x² over a strip in f64: eight sums over every eighth element, an order that vectors can keep, added up from the
 /// first to the last.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn sum_of_squares(value: impl Fn(usize, usize) -> f64) -> f64 {
     let mut sums = [0.0; 8];
     for i in 0..STRIP / 8 {

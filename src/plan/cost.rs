@@ -14,20 +14,20 @@ pub(crate) const TILE: usize = 32_768;
 pub(crate) const LANES: usize = 16;
 
 /// Bytes beyond plain loading that executing a program needs at most: its result, and for each tile in flight the
-/// bytes of the donors it reads.
+/// bytes of the base and the donors it reads.
 ///
-/// The base needs no buffer of its own (it is read into the result), nor does a donor that the result begins as a
-/// copy of. `donor_dtype` tells a donor tensor's dtype.
+/// A program that computes nothing, only copies and zeroes, reads what it copies straight into the result.
+/// `donor_dtype` tells a donor tensor's dtype.
 ///
 /// ```text
-/// result + min(elements, 16 · 32768) · (Σ bytes an element of each donor)
+/// result + min(elements, 16 · 32768) · (Σ bytes an element of base and donors)
 /// ```
 pub(crate) fn peak_extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype) -> u64 {
     let elements: u64 = program.shape.iter().map(|&n| n as u64).product();
     let in_flight = elements.min((LANES * TILE) as u64);
     let bytes = |count: u64, dtype: Dtype| (count * dtype.bitsize() as u64).div_ceil(8);
-    let donors: u64 = buffered(program, &donor_dtype).map(|donor| bytes(in_flight, donor_dtype(donor))).sum();
-    bytes(elements, program.dtype) + donors
+    let read: u64 = buffered(program, donor_dtype).map(|dtype| bytes(in_flight, dtype)).sum();
+    bytes(elements, program.dtype) + read
 }
 
 /// The live part of a program: everything from its last action that overwrites the whole tensor.
@@ -61,20 +61,27 @@ pub(crate) fn reads(action: &Action) -> impl Iterator<Item = &TensorRef> {
     first.into_iter().chain(second)
 }
 
-/// The donor tensors that are read beside the result: all but one that the result begins as a copy of.
+/// The dtypes of the tensors that are read into buffers.
 fn buffered<'p>(
     program: &'p Program,
-    donor_dtype: &impl Fn(&TensorRef) -> Dtype,
-) -> impl Iterator<Item = &'p TensorRef> {
-    let live = live(program);
-    let copied = live.first().is_some_and(|(_, action)| {
-        let mut donors = reads(action);
-        let first = donors.next();
-        overwrites(action)
-            && donors.next().is_none()
-            && first.is_some_and(|d| donor_dtype(d) == program.dtype)
-    });
-    live.iter().skip(usize::from(copied)).flat_map(|(_, action)| reads(action))
+    donor_dtype: impl Fn(&TensorRef) -> Dtype + 'p,
+) -> impl Iterator<Item = Dtype> + 'p {
+    let computes = computes(program, &donor_dtype);
+    let base = reads_base(program).then_some(program.dtype);
+    let donors = live(program).iter().flat_map(|(_, action)| reads(action));
+    base.into_iter().chain(donors.map(donor_dtype)).filter(move |_| computes)
+}
+
+/// Whether values are computed. If not, bits are copied or zeroed.
+fn computes(program: &Program, donor_dtype: &impl Fn(&TensorRef) -> Dtype) -> bool {
+    live(program).iter().any(|(_, action)| match action {
+        Action::Scale { .. } | Action::Add { .. } => true,
+        Action::Zero { .. } => false,
+        Action::Replace { .. } | Action::Blend { .. } => {
+            let mut donors = reads(action);
+            donors.next().is_some_and(|donor| donor_dtype(donor) != program.dtype) || donors.next().is_some()
+        }
+    })
 }
 
 #[cfg(test)]
@@ -102,16 +109,29 @@ mod tests {
     }
 
     #[test]
-    fn scaling_needs_the_result_alone() {
-        check(&[1000, 1000], Dtype::BF16, Dtype::BF16, vec![Action::Scale { factor: 2.0 }], 2_000_000);
+    fn scaling_needs_the_result_and_a_tile_of_the_base_for_each_lane() {
+        let tiles = 16 * 32_768 * 2;
+        check(
+            &[1000, 1000],
+            Dtype::BF16,
+            Dtype::BF16,
+            vec![Action::Scale { factor: 2.0 }],
+            2_000_000 + tiles,
+        );
     }
 
     #[test]
-    fn an_add_needs_the_result_and_a_donor_tile_for_each_lane() {
+    fn zeroing_needs_the_result_alone() {
+        let region = Region::Slices { axis: 0, ranges: std::iter::once(1..2).collect() };
+        check(&[1000, 1000], Dtype::BF16, Dtype::BF16, vec![Action::Zero { region }], 2_000_000);
+    }
+
+    #[test]
+    fn an_add_needs_the_result_and_tiles_of_base_and_donor_for_each_lane() {
         let add = Action::Add { donor: donor(), alpha: 1.0 };
-        check(&[7], Dtype::BF16, Dtype::F32, vec![add.clone()], 14 + 7 * 4);
-        check(&[40_000], Dtype::BF16, Dtype::F32, vec![add.clone()], 80_000 + 40_000 * 4);
-        check(&[100, 32_768], Dtype::F32, Dtype::F16, vec![add], 100 * 32_768 * 4 + 16 * 32_768 * 2);
+        check(&[7], Dtype::BF16, Dtype::F32, vec![add.clone()], 14 + 7 * (2 + 4));
+        check(&[40_000], Dtype::BF16, Dtype::F32, vec![add.clone()], 80_000 + 40_000 * (2 + 4));
+        check(&[100, 32_768], Dtype::F32, Dtype::F16, vec![add], 100 * 32_768 * 4 + 16 * 32_768 * (4 + 2));
     }
 
     #[test]

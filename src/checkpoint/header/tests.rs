@@ -3,6 +3,7 @@ use serde_json::json;
 use super::Header;
 
 mod properties;
+use properties::by_the_crate;
 
 /// Parses a header whose data, of `data` bytes, begins right behind it.
 fn parse(text: &str, data: u64) -> Result<Header, String> {

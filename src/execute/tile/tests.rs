@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::execute::recipe::Member;
 use crate::plan::Region;
 use crate::plan::cost::TILE;
 
@@ -92,7 +93,7 @@ fn reference(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) -> (Vec<u8>, Vec<
                 (value, value.is_finite())
             }
             Start::Zeros => (Value::of(dtype, 0.0), true),
-            Start::Cast(k) => (input(k), input(k).is_finite()),
+            Start::From(k) => (input(k), input(k).is_finite()),
             Start::Mix { a, b, weights } => {
                 let (a, b) = (input(a), input(b));
                 let mix = Value::of(dtype, weights.0).times(a).plus(Value::of(dtype, weights.1).times(b));
@@ -154,7 +155,17 @@ fn plain_edit(recipe: &Recipe, tile: &mut Tile<'_>, count: bool) -> Outcome {
 type Edit = fn(&Recipe, &mut Tile<'_>, bool) -> Outcome;
 
 fn run_by(edit: Edit, recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Vec<u8>, Outcome) {
-    let mut result = base.to_vec();
+    // What computes reads the base as an input.
+    let (mut recipe, mut inputs) = (recipe.clone(), inputs.to_vec());
+    let mut result = vec![0x55; base.len()];
+    if recipe.computes() && recipe.start == Start::InPlace {
+        recipe.start = Start::From(inputs.len());
+        recipe.inputs.push(recipe.dtype);
+        inputs.push(base.to_vec());
+    } else {
+        result.copy_from_slice(base);
+    }
+    let (recipe, inputs) = (&recipe, &inputs);
     let mut outcome = Outcome::new(recipe.steps.len());
     for (i, out) in result.chunks_mut(TILE * recipe.width()).enumerate() {
         let first = i * TILE;
@@ -167,7 +178,7 @@ fn run_by(edit: Edit, recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: b
                 &bytes[elements.start * width..elements.end * width]
             })
             .collect();
-        outcome.add(&edit(recipe, &mut Tile { first, out, inputs: &inputs }, count));
+        outcome.add(&edit(recipe, &mut Tile { first, out, inputs: &inputs, past_caches: count }, count));
     }
     (result, outcome)
 }
@@ -294,7 +305,7 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         let start = prop_oneof![
             3 => Just(Start::InPlace),
             1 => Just(Start::Zeros),
-            1 => (0usize..3).prop_map(Start::Cast),
+            1 => (0usize..3).prop_map(Start::From),
             1 => (0.0..1.0).prop_map(|t| Start::Mix { a: 0, b: 1, weights: (1.0 - t, t) }),
         ];
         let member = select(vec![Member::None, Member::Scales, Member::Biases]);

@@ -7,7 +7,7 @@ use super::super::usual;
 use super::parse;
 
 /// A file as the format's own crate reads it: all data zero.
-fn by_the_crate(text: &str, data: usize) -> bool {
+pub(super) fn by_the_crate(text: &str, data: usize) -> bool {
     let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
     bytes.extend(text.as_bytes());
     bytes.resize(bytes.len() + data, 0);
