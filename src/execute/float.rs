@@ -263,7 +263,7 @@ impl Stored for Brain {
         for (i, bits) in bits.iter_mut().enumerate() {
             let wide = value(i).to_bits();
             highest = highest.max(wide & 0x7fff_ffff);
-            *bits = round_to_brain(wide) as u16;
+            *bits = round_to_brain(wide);
         }
         highest < Self::LIMIT.to_bits()
     }
@@ -282,7 +282,7 @@ impl Stored for Brain {
         for (i, bytes) in out.bytes.iter_mut().enumerate() {
             let wide = value(gather(|n| widen(u16::from_le_bytes(inputs[n][i])))).to_bits();
             highest = highest.max(wide & 0x7fff_ffff);
-            *bytes = (round_to_brain(wide) as u16).to_le_bytes();
+            *bytes = round_to_brain(wide).to_le_bytes();
         }
         highest < Self::LIMIT.to_bits()
     }
@@ -291,7 +291,7 @@ impl Stored for Brain {
     fn encode_any(value: impl Fn(usize) -> f32, bits: &mut [u16; STRIP]) {
         for (i, bits) in bits.iter_mut().enumerate() {
             let wide = value(i).to_bits();
-            *bits = if wide & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0 } else { round_to_brain(wide) as u16 };
+            *bits = if wide & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0 } else { round_to_brain(wide) };
         }
     }
 }
@@ -312,11 +312,17 @@ fn widen(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// The upper half of an f32's bits. Adding just under half a unit, and a little more when the kept part is odd, rounds
-/// ties to even.
+/// The upper half of an f32's bits, rounded.
 #[inline(always)]
-pub(super) fn round_to_brain(wide: u32) -> u32 {
-    wide.wrapping_add(0x7fff + (wide >> 16 & 1)) >> 16
+fn round_to_brain(wide: u32) -> u16 {
+    (round_up_to_brain(wide) >> 16) as u16
+}
+
+/// An f32's bits, of which the upper half is then the nearest BF16's. Adding just under half a unit, and a little more
+/// when the kept part is odd, rounds ties to even.
+#[inline(always)]
+pub(super) fn round_up_to_brain(wide: u32) -> u32 {
+    wide.wrapping_add(0x7fff + (wide >> 16 & 1))
 }
 
 impl Stored for Single {

@@ -14,8 +14,6 @@ mod blend;
 mod diff;
 mod error;
 mod export;
-#[cfg(target_arch = "x86_64")]
-
 mod float;
 mod job;
 mod recipe;
@@ -23,6 +21,7 @@ mod region;
 mod report;
 mod tally;
 mod tile;
+#[cfg(target_arch = "x86_64")]
 mod wide;
 
 pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};

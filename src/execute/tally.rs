@@ -1,6 +1,9 @@
 //! [`Tally`]: what is counted while a program runs. Sums are taken in one fixed order.
 
-#![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
+#![cfg_attr(
+    not(debug_assertions),
+    expect(clippy::inline_always, reason = "compiled once for each set of instructions")
+)]
 
 use super::bits::Bits;
 use super::float::{Machine, STRIP, Stored, Values, Work};

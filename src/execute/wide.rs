@@ -10,7 +10,7 @@ use std::arch::x86_64::{
 };
 
 use super::bits::{Stretch, Target};
-use super::float::{Machine, STRIP, Values, gather, round_to_brain};
+use super::float::{Machine, STRIP, Values, gather, round_up_to_brain};
 
 /// A processor with AVX2 and F16C.
 pub(super) enum Wide {}
@@ -46,8 +46,9 @@ pub(super) fn fuse_half<M: Machine, const N: usize>(
 ) -> u32 {
     debug_assert!(M::WIDE);
     let mut highest = [0; 8];
-    let past_caches = out.past_caches && can_stream(out.bytes);
-    for (i, out) in out.bytes.as_chunks_mut().0.iter_mut().enumerate() {
+    let Target { bytes, past_caches } = out;
+    let past_caches = past_caches && can_stream(bytes);
+    for (i, out) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
         let mut decoded = [[0.0; 8]; N];
         for n in 0..N {
             // SAFETY: `M` says that the processor has them.
@@ -79,8 +80,9 @@ pub(super) fn fuse_brain<M: Machine, const N: usize>(
 ) -> u16 {
     debug_assert!(M::WIDE);
     let mut highest = [0; 16];
-    let past_caches = out.past_caches && can_stream(out.bytes);
-    for (i, out) in out.bytes.as_chunks_mut().0.iter_mut().enumerate() {
+    let Target { bytes, past_caches } = out;
+    let past_caches = past_caches && can_stream(bytes);
+    for (i, out) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
         let mut decoded = [[0.0; 16]; N];
         for n in 0..N {
             // SAFETY: `M` says that the processor has them.
@@ -88,7 +90,7 @@ pub(super) fn fuse_brain<M: Machine, const N: usize>(
         }
         let mut results = [0; 16];
         for lane in 0..16 {
-            results[lane] = round_to_brain(value(gather(|n| decoded[n][lane])).to_bits());
+            results[lane] = round_up_to_brain(value(gather(|n| decoded[n][lane])).to_bits()) >> 16;
         }
         let mut bits = [0_u16; 16];
         // SAFETY: `M` says that the processor has them, and `can_stream` that the place is aligned.

@@ -24,7 +24,7 @@ impl<S: Stored> Bench<S> {
     /// Makes a strip of a recipe that computes.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn make<M: Machine>(&mut self, here: &Here<'_>, out: &mut [u8], outcome: &mut Outcome) {
-        if self.one_pass::<M>(here, out) == Some(true) {
+        if one_pass::<M, S>(here, out) == Some(true) {
             return;
         }
         if !self.passes::<M>(here) {
@@ -32,30 +32,6 @@ impl<S: Stored> Bench<S> {
             blame::<S>(here, out, &self.values, outcome);
         }
         store(&self.bits, out);
-    }
-
-    /// The programs that nearly all are: one calculation with inputs of the result's dtype, from bytes to bytes. `None`
-    /// for others, `Some(false)` if a value is not finite.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn one_pass<M: Machine>(&mut self, here: &Here<'_>, out: &mut [u8]) -> Option<bool> {
-        let out = here.target(out)?;
-        Some(match (here.recipe.start, &*here.recipe.steps) {
-            (Start::From(base), [Step::Scale(factor)]) => {
-                let factor = S::Work::from_f64(*factor);
-                S::fuse::<M, _>([here.whole::<S>(base)?], |[value]| value * factor, out)
-            }
-            (Start::From(base), [Step::Add { input, alpha }]) => {
-                let alpha = S::Work::from_f64(*alpha);
-                let inputs = [here.whole::<S>(base)?, here.whole::<S>(*input)?];
-                S::fuse::<M, _>(inputs, |[value, donor]| value + alpha * donor, out)
-            }
-            (Start::Mix { a, b, weights }, []) => {
-                let (to_a, to_b) = (S::Work::from_f64(weights.0), S::Work::from_f64(weights.1));
-                let inputs = [here.whole::<S>(a)?, here.whole::<S>(b)?];
-                S::fuse::<M, _>(inputs, |[a, b]| to_a * a + to_b * b, out)
-            }
-            _ => return None,
-        })
     }
 
     /// Any program, a pass each step; the last step and the encoding are one. Says whether all values are finite.
@@ -136,4 +112,28 @@ impl<S: Stored> Bench<S> {
             Step::Zero(region) => here.zero(region, values, S::Work::ZERO),
         }
     }
+}
+
+/// The programs that nearly all are: one calculation with inputs of the result's dtype, from bytes to bytes. `None`
+/// for others, `Some(false)` if a value is not finite.
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn one_pass<M: Machine, S: Stored>(here: &Here<'_>, out: &mut [u8]) -> Option<bool> {
+    let out = here.target(out)?;
+    Some(match (here.recipe.start, &*here.recipe.steps) {
+        (Start::From(base), [Step::Scale(factor)]) => {
+            let factor = S::Work::from_f64(*factor);
+            S::fuse::<M, _>([here.whole::<S>(base)?], |[value]| value * factor, out)
+        }
+        (Start::From(base), [Step::Add { input, alpha }]) => {
+            let alpha = S::Work::from_f64(*alpha);
+            let inputs = [here.whole::<S>(base)?, here.whole::<S>(*input)?];
+            S::fuse::<M, _>(inputs, |[value, donor]| value + alpha * donor, out)
+        }
+        (Start::Mix { a, b, weights }, []) => {
+            let (to_a, to_b) = (S::Work::from_f64(weights.0), S::Work::from_f64(weights.1));
+            let inputs = [here.whole::<S>(a)?, here.whole::<S>(b)?];
+            S::fuse::<M, _>(inputs, |[a, b]| to_a * a + to_b * b, out)
+        }
+        _ => return None,
+    })
 }

@@ -170,8 +170,10 @@ fn count<S: Stored>(
             tally.moved::<S>(strip);
         }
         Step::Scale(_) | Step::Zero(_) => {
-            for i in 0..STRIP {
-                meant[i] = (strip.before_bits[i] != strip.after_bits[i]).into();
+            for (meant, (before, after)) in
+                meant.iter_mut().zip(strip.before_bits.iter().zip(strip.after_bits))
+            {
+                *meant = (before != after).into();
             }
             tally.count_bits(strip.before_bits, strip.after_bits, meant);
             tally.moved::<S>(strip);
