@@ -56,8 +56,12 @@ pub(super) enum Member {
 impl Recipe {
     /// Whether values are computed. If not, bits are copied or zeroed, whatever the dtype.
     pub(super) fn computes(&self) -> bool {
-        matches!(self.start, Start::From(_) | Start::Mix { .. })
-            || self.steps.iter().any(|step| !matches!(step, Step::Zero(_)))
+        matches!(self.start, Start::From(_) | Start::Mix { .. }) || self.a_step_computes()
+    }
+
+    /// Whether values are computed after the start.
+    pub(super) fn a_step_computes(&self) -> bool {
+        self.steps.iter().any(|step| !matches!(step, Step::Zero(_)))
     }
 
     /// Bytes an element.

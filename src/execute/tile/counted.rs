@@ -69,7 +69,10 @@ impl<S: Stored> Stage<S> {
         let Self { values, bits } = self;
         let stored = match here.recipe.start {
             Start::InPlace => Some(out),
-            Start::From(input) if here.recipe.inputs[input] == S::DTYPE => Some(here.bytes(input)),
+            // Later steps encode them, so that every NaN gets the same bits.
+            Start::From(input) if here.recipe.inputs[input] == S::DTYPE && here.recipe.a_step_computes() => {
+                Some(here.bytes(input))
+            }
             _ => None,
         };
         if let Some(bytes) = stored {
