@@ -81,7 +81,14 @@ fn as_glob(pattern: &str) -> String {
         }
         text = groups(&text);
     }
-    spread(&text.replace("{ ", "{").replace(" }", "}").replace(", ", ","))
+    let text = spread(&text.replace("{ ", "{").replace(" }", "}").replace(", ", ","));
+    // Numbers between dots need braces: `layers.0-3.mlp`, `layers.0,1.mlp`.
+    let braced = |part: &str| match range(part) {
+        Some((low, high)) => format!("{{{low}..{high}}}"),
+        None if part.contains(',') && part.split(',').all(number) => format!("{{{part}}}"),
+        None => part.to_owned(),
+    };
+    if text.contains(['{', '[']) { text } else { text.split('.').map(braced).collect::<Vec<_>>().join(".") }
 }
 
 /// `(a|b)` as `{a,b}`.
@@ -161,6 +168,8 @@ mod tests {
         check("model.layers.[10-15].mlp", "model.layers.{10..15}.mlp");
         check("model.layers.{ 0, 1 }.mlp", "model.layers.{0,1}.mlp");
         check("“model.layers.*”", "model.layers.*");
+        check("model.layers.0-3.mlp.*", "model.layers.{0..3}.mlp.*");
+        check("model.layers.0,2.mlp.*", "model.layers.{0,2}.mlp.*");
     }
 
     #[test]

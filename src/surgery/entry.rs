@@ -250,6 +250,10 @@ impl Reader<'_> {
             let synonym = || op.and_then(|_| suggest::field(name, &absent));
             suggest::nearest(name, absent.iter().copied()).or_else(synonym)
         });
+        // One list for two fields.
+        let both = matches!(value.value, Value::List(_) | Value::Map(_))
+            && fits == Some(Field::SourceA.name())
+            && absent.contains(&Field::SourceB.name());
         let near = fits.or_else(|| {
             let name = name?;
             suggest::nearest(name, own.iter().copied()).or_else(|| near_field(name, op))
@@ -258,13 +262,15 @@ impl Reader<'_> {
             (Some(name), _) if name.starts_with("x-") => {
                 "keys that begin with `x-` are ignored at the top level only".to_owned()
             }
+            _ if both => "write two fields, `source_a` and `source_b`, with one path each".to_owned(),
             (_, Some(op)) => suggest::did_you_mean(near, &takes_help(op, self.granularity)),
             (_, None) => suggest::did_you_mean(near, "no operation has such a field"),
         };
         report.push(unknown(key, report.text).help(help));
         self.meant.extend(near.and_then(Field::named));
+        self.meant.extend(both.then_some(Field::SourceB));
         match fits.and_then(Field::named) {
-            Some(field) if value.value != Value::Null => self.values.read(field, value, report),
+            Some(field) if value.value != Value::Null && !both => self.values.read(field, value, report),
             // It may have been meant to keep the operation away from something.
             _ => self.plannable = false,
         }

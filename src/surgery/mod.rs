@@ -13,6 +13,7 @@ mod keys;
 mod lower;
 mod merge;
 mod node;
+mod numbers;
 mod operation;
 mod pattern;
 mod read;

@@ -57,7 +57,8 @@ pub(super) fn field<'w>(word: &str, has: &[&'w str]) -> Option<&'w str> {
         "target" | "targets" | "keys" | "key" | "tensors" | "tensor" | "filter" | "match" | "glob"
         | "regex" | "module" | "modules" => &["pattern"],
         "type" | "operation" | "action" => &["op"],
-        "donor" | "from" | "model" | "file" | "path" | "delta" | "task_vector" => &["source", "source_a"],
+        "donor" | "donors" | "from" | "model" | "models" | "sources" | "file" | "path" | "delta"
+        | "task_vector" => &["source", "source_a"],
         "a" | "model_a" | "base_model" => &["source_a"],
         "b" | "model_b" => &["source_b"],
         "heads" | "head" => &["head_ids"],
@@ -70,6 +71,18 @@ pub(super) fn field<'w>(word: &str, has: &[&'w str]) -> Option<&'w str> {
         _ => return None,
     };
     meant.iter().find_map(|name| has.iter().copied().find(|has| has == name))
+}
+
+/// The word of a list that another one stands for.
+pub(super) fn word<'w>(word: &str, mut words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let meant = match plain(word).as_str() {
+        "linear" | "average" | "mean" | "weighted" => "lerp",
+        "spherical" => "slerp",
+        "block" | "blocks" | "depth" => "layer",
+        "neuron" | "neurons" | "intermediate" | "mlp" | "ffn" => "mlp_channel",
+        _ => return None,
+    };
+    words.find(|word| *word == meant)
 }
 
 /// `a`, `b` and `c`, in backticks.

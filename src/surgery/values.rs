@@ -1,15 +1,16 @@
 //! What the value of each field may be. A field has the same type in every operation, so a value can be judged even
-//! where the operation's name is wrong. Numbers, ids and words are here, everything else is in [`texts`](super::texts).
+//! where the operation's name is wrong. Words are here, numbers and ids in [`numbers`](super::numbers), everything else in
+//! [`texts`](super::texts).
 
 use std::path::{Path, PathBuf};
 
 use super::fields::{Field, Op};
 use super::keys::shown;
 use super::node::{Node, Value};
+use super::numbers::{ids, number, ratio};
 use super::report::Report;
 use super::texts::{name, path, pattern, patterns, template, text};
 use super::{Fragment, Granularity, Method, Pattern, Spanned, Template, suggest};
-use crate::diagnostic::{Code, Diagnostic};
 
 const GRANULARITIES: [(&str, Granularity); 3] = [
     ("layer", Granularity::Layer),
@@ -171,53 +172,6 @@ pub(super) fn granularity_of(node: &Node) -> Option<Granularity> {
     }
 }
 
-fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
-    let value = match &node.value {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a whole number beyond 2^53 is rounded, as in any decimal"
-        )]
-        Value::Int(value) => *value as f64,
-        Value::Float(value) => *value,
-        other => {
-            let message = format!("`{}` is {}, not a number", field.name(), other.kind());
-            let help = match other {
-                Value::Text(text) if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
-                    format!("write it without quotes and underscores: `{}`", shown(text.trim()))
-                }
-                Value::List(items) if items.len() == 1 => "write the number without brackets".to_owned(),
-                Value::List(_) => {
-                    "one number holds for all that the pattern matches: for a gradient over layers write \
-                                   one operation for each range of them, such as `{0..11}` and `{12..23}`"
-                        .to_owned()
-                }
-                _ => expected(field),
-            };
-            report.bad_value(&node.visible().with(Value::Null), message, "", help);
-            return None;
-        }
-    };
-    if !value.is_finite() {
-        let message = format!("`{}` is not a finite number", field.name());
-        let refusal = node.blame(Diagnostic::new(Code::NotFinite, message), "");
-        report.push(refusal.help("use a number that is neither infinite nor NaN"));
-        return None;
-    }
-    Some(node.with(value))
-}
-
-fn ratio(node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
-    let ratio = number(Field::Ratio, node, report)?;
-    if !(0.0..=1.0).contains(&ratio.value) {
-        let written = report.text.get(node.span.clone()).unwrap_or_default();
-        let message = format!("`ratio` is {}, not between 0 and 1", shown(written));
-        let refusal = node.blame(Diagnostic::new(Code::RatioOutOfRange, message), "");
-        report.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
-        return None;
-    }
-    Some(ratio)
-}
-
 fn word<T: Copy>(
     field: Field,
     words: &[(&str, T)],
@@ -228,62 +182,9 @@ fn word<T: Copy>(
     if let Some(word) = words.iter().find(|word| word.0 == written) {
         return Some(node.with(word.1));
     }
-    let near = suggest::nearest(written, words.iter().map(|word| word.0));
+    let all = || words.iter().map(|word| word.0);
+    let near = suggest::nearest(written, all()).or_else(|| suggest::word(written, all()));
     let help = suggest::did_you_mean(near, &expected(field));
     report.bad_value(node, format!("unknown {} `{}`", field.name(), shown(written)), "", help);
-    None
-}
-
-/// The ids that are numbers, if there are any, and whether all are.
-fn ids(field: Field, node: &Node, report: &mut Report<'_>) -> (Option<Spanned<Vec<Spanned<u64>>>>, bool) {
-    let Value::List(items) = &node.value else {
-        let message = format!("`{}` is {}, not a list", field.name(), node.value.kind());
-        let written = report.text.get(node.span.clone()).unwrap_or_default();
-        let help = match node.value {
-            Value::Int(_) => format!("write `{}: [{}]`", field.name(), shown(written)),
-            _ => expected(field),
-        };
-        report.bad_value(&node.visible().with(Value::Null), message, "", help);
-        return (None, false);
-    };
-    if items.is_empty() {
-        let empty = Diagnostic::new(Code::EmptyIds, format!("`{}` is empty", field.name()));
-        report.push(node.blame(empty, "").help("list what is to be zeroed, or drop the operation"));
-        return (None, false);
-    }
-    let read: Vec<_> = items.iter().filter_map(|item| id(field, item, report)).collect();
-    let good = read.len() == items.len();
-    ((!read.is_empty()).then(|| node.visible().with(read)), good)
-}
-
-fn id(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<u64>> {
-    if let Value::Int(value) = node.value
-        && let Ok(id) = u64::try_from(value)
-    {
-        return Some(node.with(id));
-    }
-    let written = report.text.get(node.span.clone()).unwrap_or_default();
-    let digits = written.bytes().all(|byte| byte.is_ascii_digit());
-    let mut help = "ids are whole numbers, counted from 0".to_owned();
-    let what = match &node.value {
-        Value::Int(value) if *value < 0 => "a negative number".to_owned(),
-        Value::Float(value) if *value < 0.0 => "a negative number".to_owned(),
-        // The parser has `010` for a float, since YAML 1.1 read it as 8.
-        Value::Float(_) if digits && written.len() > 1 && written.starts_with('0') => {
-            let plain = written.trim_start_matches('0');
-            help = format!("write `{}`", if plain.is_empty() { "0" } else { plain });
-            "a number with leading zeros".to_owned()
-        }
-        Value::Int(_) => "a number that is too large".to_owned(),
-        Value::Float(_) if digits => "a number that is too large".to_owned(),
-        Value::Text(text) if text.contains(' ') && text.split(' ').all(|id| id.parse::<u64>().is_ok()) => {
-            help = format!("put commas between them: `[{}]`", shown(&text.replace(' ', ", ")));
-            "text, not a whole number".to_owned()
-        }
-        Value::Float(_) => "a number that is not whole".to_owned(),
-        other => format!("{}, not a whole number", other.kind()),
-    };
-    let message = format!("`{}` has {what}", field.name());
-    report.bad_value(&node.visible().with(Value::Null), message, "", help);
     None
 }

@@ -115,7 +115,7 @@ fn numbers_are_numbers() {
     }
     check_help(
         "version: 1\noperations: [{op: scale, pattern: a, factor: '2'}]",
-        "without quotes and underscores: `2`",
+        "without quotes or other signs: `factor: 2`",
     );
 }
 
@@ -215,7 +215,11 @@ fn a_gradient_and_ids_without_commas_are_answered_with_what_to_write() {
     );
     check_help("version: 1\noperations: [{op: scale, pattern: a, factor: [2]}]", "without brackets");
     let prune = "version: 1\noperations: [{op: prune, pattern: a, granularity: layer, layer_ids: [1 2 30]}]";
-    check_help(prune, "`[1, 2, 30]`");
+    check_help(prune, "`1, 2, 30`");
+    check_help(&prune.replace("[1 2 30]", "0-2"), "`layer_ids: [0, 1, 2]`");
+    check_help("version: 1\noperations: [{op: scale, pattern: a, factor: 50%}]", "`factor: 0.5`");
+    let lists = "op: interpolate, pattern: a, sources: [a, b], ratio: 0.5, method: lerp";
+    check_operation(lists, &["unknown_field: sources"]);
     check_help("version = 1\noperations = []\n", "colons between names and values");
     check_help("version: 1.0\noperations: []\n", "a whole number");
 }
