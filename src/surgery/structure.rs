@@ -22,7 +22,7 @@ pub(super) fn understand(text: &str, message: &str, stopped: usize) -> Found {
     let here = Line::at(text, stopped);
     let before = here.before(text);
     let lines = || std::iter::once(&here).chain(&before);
-    if let Some(at) = tab(text, message, &here) {
+    if let Some(at) = tab(text, message, &here).or_else(|| tab(text, "", before.as_ref()?)) {
         return Found { span: at..at + 1, help: "YAML is indented by spaces: replace the tab".to_owned() };
     }
     let found = lines().find_map(Line::odd_space).or_else(|| lines().find_map(Line::missing_space));
@@ -208,6 +208,13 @@ impl<'t> Line<'t> {
 
     /// A line that stands in another column than those it belongs to.
     fn indentation(&self, before: &Self, text: &str) -> Option<Found> {
+        if self.is_item() && before.field() == Some("version") {
+            let help = match self.field() {
+                Some("operations") => "`operations` stands at the left margin, without a dash",
+                _ => "put `operations:` on a line of its own above the list",
+            };
+            return Some(Found { span: self.key(), help: help.to_owned() });
+        }
         if self.is_item() {
             return self.item(text);
         }
@@ -312,11 +319,14 @@ mod tests {
         entry("- op: scale\npattern: x\n\nfactor: 2\n- op: scale\n", "pattern", "2 spaces, as `op` above");
         check(" version: 1\noperations: []\n", "operations", "left margin");
         check("version: 1\n operations: []\n", "operations", "left margin");
+        check("version: 1\n- operations:\n  - op: scale\n", "operations", "without a dash");
+        check("version: 1\n  - op: scale\n    factor: 2\n", "op", "`operations:` on a line of its own");
     }
 
     #[test]
     fn tabs_and_other_spaces_in_the_indentation_are_shown() {
         entry("\t- op: scale\n", "\t", "replace the tab");
+        check("\tversion: 1\noperations: []\n", "\t", "replace the tab");
         entry("  - op: scale\n\tpattern: x\n", "\t", "replace the tab");
         entry("  - op: scale\n    \tpattern: x\n", "\t", "replace the tab");
         entry("  -\top: scale\n    \tpattern: x\n", "\t", "replace the tab");

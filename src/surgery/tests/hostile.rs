@@ -119,6 +119,7 @@ proptest! {
         for found in &file.diagnostics {
             prop_assert_eq!(found.severity(), Severity::Error);
             prop_assert!(!found.labels.is_empty());
+            prop_assert!(found.help.is_some(), "{:?}", found);
             for label in &found.labels {
                 prop_assert!(file.source.text.get(label.span.clone()).is_some(), "{:?}", found);
             }
