@@ -49,7 +49,7 @@ fn printable(name: &str) -> Result<(), String> {
         return Err(format!("the name {} has {} bytes, more than {LONGEST}", Quoted(name), name.len()));
     }
     // Names of plain ASCII are nearly all.
-    if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+    if name.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~')) {
         return Ok(());
     }
     match name.chars().find(|&c| plays(c)) {
@@ -62,6 +62,12 @@ fn printable(name: &str) -> Result<(), String> {
 /// each.
 fn distinct(tensors: &[StoredTensor]) -> Result<(), String> {
     if tensors.is_sorted_by(|a, b| a.key < b.key) {
+        return Ok(());
+    }
+    // Numbers alone sort fast. Only if two are equal, names have to be looked at.
+    let mut hashes: Vec<u64> = tensors.iter().map(|tensor| hash(tensor.key.as_str())).collect();
+    hashes.sort_unstable();
+    if hashes.is_sorted_by(|a, b| a < b) {
         return Ok(());
     }
     let mut hashed: Vec<(u64, &str)> =

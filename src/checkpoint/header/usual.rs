@@ -34,6 +34,13 @@ pub(super) fn read(text: &str) -> Option<(Vec<StoredTensor>, Metadata)> {
     (reader.at == text.len()).then(|| (tensors, metadata.flatten()))
 }
 
+#[derive(Clone, Copy)]
+enum Field {
+    Dtype,
+    Shape,
+    Offsets,
+}
+
 struct Reader<'t> {
     text: &'t str,
     /// The next byte's place.
@@ -82,11 +89,24 @@ impl<'t> Reader<'t> {
         let rest = self.text.get(self.at..)?;
         let end = memchr::memchr(b'"', rest.as_bytes())?;
         let string = rest.get(..end)?;
-        if string.bytes().any(|byte| byte < b' ' || byte == b'\\') {
-            return None;
-        }
+        // Without a way out early, so that many bytes are looked at at a time.
+        let unusual = string.bytes().fold(false, |unusual, byte| unusual | (byte < b' ') | (byte == b'\\'));
         self.at += end + 1;
-        Some(string)
+        (!unusual).then_some(string)
+    }
+
+    /// The name of a tensor's field.
+    fn field(&mut self) -> Option<Field> {
+        self.skip_space();
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let (field, length) = match rest {
+            [b'"', b'd', b't', b'y', b'p', b'e', b'"', ..] => (Field::Dtype, 7),
+            [b'"', b's', b'h', b'a', b'p', b'e', b'"', ..] => (Field::Shape, 7),
+            _ if rest.starts_with(b"\"data_offsets\"") => (Field::Offsets, 14),
+            _ => return None,
+        };
+        self.at += length;
+        Some(field)
     }
 
     /// A whole number of at most 19 digits.
@@ -116,15 +136,15 @@ impl<'t> Reader<'t> {
         let (mut dtype, mut has_shape, mut offsets) = (None, false, None);
         self.expect(b'{')?;
         loop {
-            let field = self.string()?;
+            let field = self.field()?;
             self.expect(b':')?;
             match field {
-                "dtype" if dtype.is_none() => dtype = Some(self.dtype()?),
-                "shape" if !has_shape => {
+                Field::Dtype if dtype.is_none() => dtype = Some(self.dtype()?),
+                Field::Shape if !has_shape => {
                     self.shape()?;
                     has_shape = true;
                 }
-                "data_offsets" if offsets.is_none() => {
+                Field::Offsets if offsets.is_none() => {
                     self.expect(b'[')?;
                     let start = self.number()?;
                     self.expect(b',')?;
@@ -143,11 +163,18 @@ impl<'t> Reader<'t> {
     }
 
     fn dtype(&mut self) -> Option<Dtype> {
-        let text = self.string()?;
-        if text != self.dtype.0 {
-            let known = Dtype::deserialize(IntoDeserializer::<value::Error>::into_deserializer(text));
-            self.dtype = (text, known.ok()?);
+        self.skip_space();
+        let (last, dtype) = self.dtype;
+        if let Some(rest) = self.text.get(self.at..)?.strip_prefix('"')
+            && let Some(rest) = rest.strip_prefix(last)
+            && rest.starts_with('"')
+        {
+            self.at += last.len() + 2;
+            return Some(dtype);
         }
+        let text = self.string()?;
+        let known = Dtype::deserialize(IntoDeserializer::<value::Error>::into_deserializer(text));
+        self.dtype = (text, known.ok()?);
         Some(self.dtype.1)
     }
 
