@@ -14,16 +14,16 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::app::App;
 use super::request::{ChatRequest, Common, CompletionRequest, DetokenizeRequest, TokenizeRequest};
+use crate::generate::Limits;
 
 /// `/openapi.json`.
 pub(super) async fn document(State(app): State<Arc<App>>) -> Json<Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    let vocabulary = app.texts.limits.vocabulary;
-    Json(DOCUMENT.get_or_init(|| make(app.settings.max_batch, vocabulary)).clone())
+    Json(DOCUMENT.get_or_init(|| make(app.settings.max_batch, app.texts.limits)).clone())
 }
 
-/// The interface of a server that gives so many answers at once with a model of so many tokens.
-fn make(answers: usize, vocabulary: Option<usize>) -> Value {
+/// The interface of a server that gives so many answers at once with a model of such limits.
+fn make(answers: usize, limits: Limits) -> Value {
     let mut schemas = answers::schemas();
     let mut parts = Vec::new();
     Common::schemas(&mut parts);
@@ -41,7 +41,7 @@ fn make(answers: usize, vocabulary: Option<usize>) -> Value {
     schemas.insert("TokenizeRequest".to_owned(), plain(&TokenizeRequest::schema()));
     schemas.insert("DetokenizeRequest".to_owned(), plain(&DetokenizeRequest::schema()));
     let mut schemas = Value::Object(schemas);
-    requests::narrow(&mut schemas, answers, vocabulary);
+    requests::narrow(&mut schemas, answers, limits);
     let stream = json!({"text/event-stream": {"schema": {"type": "string"}}});
     let document =
         json!({"application/json": {"schema": {"type": "object", "required": ["openapi", "paths"]}}});
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn requests_are_described_with_all_their_fields_and_no_others() {
-        let document = make(8, Some(512));
+        let document = make(8, Limits { vocabulary: Some(512), context: Some(256) });
         for name in ["ChatRequest", "CompletionRequest"] {
             let schema = &document["components"]["schemas"][name];
             assert_eq!(schema["additionalProperties"], false, "{schema:#}");
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        let document = make(8, Some(512));
+        let document = make(8, Limits { vocabulary: Some(512), context: Some(256) });
         let text = document.to_string();
         for (at, start) in text.match_indices("\"$ref\":\"#") {
             let pointer = text[at + start.len()..].split('"').next().unwrap();

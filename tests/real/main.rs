@@ -2,6 +2,8 @@
 //!
 //! `cargo xtask test --real` fetches the model and runs these.
 
+mod serve;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

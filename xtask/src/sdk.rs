@@ -1,6 +1,10 @@
-//! The official Python SDK, in an environment of its own, against the built program.
+//! Tests from outside, in Python environments of their own, against the built program.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 
@@ -10,17 +14,25 @@ use crate::{
     store::Store,
 };
 
-const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
-const TESTS: &str = "tests/sdk/test_openai.py";
-
-/// Runs the tests in `tests/sdk` on the release build.
+/// Runs the official SDK's tests, and asks whatever the interface's document allows and forbids, on the release build.
 pub(crate) fn test_with_the_sdk() -> Result<()> {
     let target = target_folder()?;
-    let store = Store::open(&target.join("sdk"))?;
-    let wanted = fs::read_to_string(checkout().join(REQUIREMENTS)).context(REQUIREMENTS)?;
+    for test in ["tests/sdk/test_openai.py", "tests/interface/test_interface.py"] {
+        let requirements = Path::new(test).with_file_name("requirements.txt");
+        let python = environment(&requirements)?;
+        run(Command::new(python).current_dir(checkout()).arg(test).arg(target.join("release/mlxcel")))?;
+    }
+    Ok(())
+}
+
+/// The Python of an environment that has the one package which a file names.
+fn environment(requirements: &Path) -> Result<PathBuf> {
+    let store = Store::open(&target_folder()?.join("sdk"))?;
+    let requirements = checkout().join(requirements);
+    let wanted = fs::read_to_string(&requirements).with_context(|| requirements.display().to_string())?;
     let name = wanted.trim().replace("==", "-");
     let python = store.folder(&name).join("bin/python");
-    let lock = store.lock()?;
+    let _lock = store.lock()?;
     if !python.is_file() {
         // An environment cannot be moved after it was made, so it is made where it stays.
         let folder = store.folder(&name);
@@ -30,13 +42,12 @@ pub(crate) fn test_with_the_sdk() -> Result<()> {
         }
         capture(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
         let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"];
-        let installed = capture(Command::new(&python).args(install).arg(checkout().join(REQUIREMENTS)));
+        let installed = capture(Command::new(&python).args(install).arg(&requirements));
         if installed.is_err() {
             fs::remove_dir_all(&folder)
                 .with_context(|| format!("{}: cannot be removed", folder.display()))?;
         }
-        installed.context("pip could not install the SDK")?;
+        installed.with_context(|| format!("pip could not install {name}"))?;
     }
-    drop(lock);
-    run(Command::new(python).current_dir(checkout()).arg(TESTS).arg(target.join("release/mlxcel")))
+    Ok(python)
 }

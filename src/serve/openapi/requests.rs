@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::generate::Limits;
 use crate::serve::request::STOPS;
 
 /// Narrows the schemas of requests, made from their types, to what a server takes that gives so many answers at once
-/// with a model of so many tokens.
-pub(super) fn narrow(schemas: &mut Value, answers: usize, vocabulary: Option<usize>) {
+/// with a model of such limits.
+pub(super) fn narrow(schemas: &mut Value, answers: usize, limits: Limits) {
     let only = |values: Value| json!({"enum": values});
     let nothing = json!({"type": "null"});
     let mut set = |request: &str, field: &str, schema: Value| {
@@ -35,8 +36,18 @@ pub(super) fn narrow(schemas: &mut Value, answers: usize, vocabulary: Option<usi
                 "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100}}),
         );
     }
-    for field in ["max_tokens", "max_completion_tokens"] {
-        set("ChatRequest", field, json!({"type": ["integer", "null"], "minimum": 1}));
+    for (request, least) in [("ChatRequest", 1), ("CompletionRequest", 0)] {
+        for (field, description) in [
+            ("max_tokens", "How many tokens at most; with the prompt no more than the model's context."),
+            ("max_completion_tokens", "The newer name of `max_tokens`."),
+        ] {
+            let mut schema =
+                json!({"type": ["integer", "null"], "minimum": least, "description": description});
+            if let Some(context) = limits.context {
+                schema["maximum"] = context.into();
+            }
+            set(request, field, schema);
+        }
     }
     set("ChatRequest", "messages", json!({"type": "array", "minItems": 1, "items": message()}));
     set("ChatRequest", "tool_choice", only(json!([null, "auto", "none"])));
@@ -48,10 +59,20 @@ pub(super) fn narrow(schemas: &mut Value, answers: usize, vocabulary: Option<usi
     set("ChatRequest", "web_search_options", nothing);
     set("CompletionRequest", "suffix", only(json!([null, ""])));
     set("CompletionRequest", "best_of", only(json!([null, 1])));
-    if let Some(last) = vocabulary.and_then(|count| count.checked_sub(1)) {
+    if let Some(last) = limits.vocabulary.and_then(|count| count.checked_sub(1)) {
         let tokens = json!({"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": last}});
         set("DetokenizeRequest", "tokens", tokens);
     }
+    // A stream's options and alternatives are only for whoever asks for a stream and for log-probabilities.
+    let needs = |option: &str, flag: &str| {
+        json!({"anyOf": [
+            {"properties": {(option): {"type": "null"}}},
+            {"required": [flag], "properties": {(flag): {"const": true}}},
+        ]})
+    };
+    schemas["ChatRequest"]["allOf"] =
+        json!([needs("stream_options", "stream"), needs("top_logprobs", "logprobs")]);
+    schemas["CompletionRequest"]["allOf"] = json!([needs("stream_options", "stream")]);
     schemas["TokenizeRequest"]["oneOf"] = json!([
         {"required": ["prompt"], "properties": {"prompt": {"type": "string"}, "messages": {"type": "null"}}},
         {"required": ["messages"], "properties": {"messages": {"type": "array"}, "prompt": {"type": "null"}}},

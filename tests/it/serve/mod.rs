@@ -6,3 +6,4 @@ mod errors;
 mod identity;
 mod server;
 mod sharing;
+mod unruly;
