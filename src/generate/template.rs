@@ -110,6 +110,12 @@ impl ChatTemplate {
             .map_err(|error| refused(&self.origin, &error))
     }
 
+    /// Whether the template has this text anywhere: what a model is taught to write stands there.
+    #[must_use]
+    pub fn mentions(&self, text: &str) -> bool {
+        self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
+    }
+
     /// Joins the text parts of a message, unless the template wants the parts.
     fn fit(&self, message: &Message) -> Value {
         let mut message = message.clone();

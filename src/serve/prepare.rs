@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::app::App;
 use super::engine::Draft;
 use super::error::ApiError;
+use super::reply::known_to;
 use super::request::{ChatRequest, Common, CompletionRequest, Prompt, Wish, strict};
 use crate::generate::{Limits, Request, Start};
 
@@ -12,8 +13,7 @@ use crate::generate::{Limits, Request, Start};
 pub(super) struct Prepared {
     /// Which of the served models.
     pub(super) model: usize,
-    /// Whether it is a chat.
-    pub(super) chat: bool,
+    pub(super) kind: Kind,
     pub(super) stream: bool,
     /// Whether a stream ends with the usage.
     pub(super) usage: bool,
@@ -24,6 +24,15 @@ pub(super) struct Prepared {
     pub(super) n: usize,
     /// The answers of each prompt.
     pub(super) drafts: Vec<Vec<Draft>>,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A text, by going on with it.
+    Completion,
+    /// A conversation; `calls` where tools may be called.
+    Chat { calls: bool },
 }
 
 /// A prompt.
@@ -44,12 +53,15 @@ pub(super) fn chat(app: &App, mut object: Map<String, Value>) -> Result<Prepared
         return Err(ApiError::field("max_tokens", "`max_tokens` is 0, not a number from 1 up"));
     }
     let logprobs = request.logprobs()?;
-    let prompt = app.texts.template()?.render(&request.messages()?, &request.extra()?)?;
+    let (template, extra) = (app.texts.template()?, request.extra()?);
+    let prompt = template.render(&request.messages()?, &extra)?;
+    // What is held to a format is no call.
+    let calls = extra.tools.is_some() && wish.schema.is_none() && known_to(template);
     let ids = app.texts.tokenizer.encode(&prompt, false)?;
     let prompts = vec![Tokens { ids, echo: None }];
     let drafts = drafts(app, &wish, &prompts, Start::Answer, logprobs, "messages")?;
     let Wish { n, stream, usage, .. } = wish;
-    Ok(Prepared { model, chat: true, stream, usage, logprobs, prompts, n, drafts })
+    Ok(Prepared { model, kind: Kind::Chat { calls }, stream, usage, logprobs, prompts, n, drafts })
 }
 
 /// Prepares a completion.
@@ -83,7 +95,7 @@ pub(super) fn completion(app: &App, mut object: Map<String, Value>) -> Result<Pr
     }
     let drafts = drafts(app, &wish, &prompts, Start::Continuation, logprobs, "prompt")?;
     let Wish { n, stream, usage, .. } = wish;
-    Ok(Prepared { model, chat: false, stream, usage, logprobs, prompts, n, drafts })
+    Ok(Prepared { model, kind: Kind::Completion, stream, usage, logprobs, prompts, n, drafts })
 }
 
 /// The answers of each prompt.

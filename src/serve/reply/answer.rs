@@ -7,13 +7,14 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::calls::{Call, Calls, Told};
 use super::logprobs::{self, Offsets};
 use crate::generate::{FinishReason, Tokenizer};
 use crate::serve::Identity;
 use crate::serve::app::App;
 use crate::serve::engine::{Event, Likely, Said};
 use crate::serve::error::ApiError;
-use crate::serve::prepare::Prepared;
+use crate::serve::prepare::{Kind, Prepared};
 
 /// An answer to a request, perhaps of several choices.
 pub(super) struct Answer {
@@ -40,6 +41,9 @@ struct Prompt {
 
 struct Choice {
     text: String,
+    /// What tells calls from text, where tools may be called.
+    teller: Option<Calls>,
+    calls: Vec<Call>,
     tokens: usize,
     likely: Vec<Likely>,
     /// Log-probabilities of the echoed prompt.
@@ -62,17 +66,20 @@ impl Answer {
         let tokenizer = Arc::clone(&app.texts.tokenizer);
         let choice = |_| Choice {
             text: String::new(),
+            teller: (prepared.kind == Kind::Chat { calls: true }).then(Calls::default),
+            calls: Vec::new(),
             tokens: 0,
             likely: Vec::new(),
             scores: Vec::new(),
             offsets: Offsets::new(&tokenizer),
             finish: None,
         };
-        let kind = if prepared.chat { "chatcmpl" } else { "cmpl" };
+        let chat = matches!(prepared.kind, Kind::Chat { .. });
+        let kind = if chat { "chatcmpl" } else { "cmpl" };
         let choices = (0..prompts.len() * prepared.n).map(choice).collect();
         Self {
             app: Arc::clone(app),
-            chat: prepared.chat,
+            chat,
             id: format!("{kind}-{}", token()),
             model: identity.id.clone(),
             fingerprint: identity.fingerprint.clone(),
@@ -150,8 +157,21 @@ impl Answer {
                 self.app.metrics.first_token(self.begin.elapsed());
             }
         }
+        let Told { text, calls } = match &mut choice.teller {
+            Some(teller) => teller.push(&text, finish.is_some()),
+            None => Told { text, calls: Vec::new() },
+        };
         choice.text.push_str(&text);
         choice.finish = finish;
+        let first = choice.calls.len();
+        choice.calls.extend(calls);
+        let calls: Vec<Value> = choice
+            .calls
+            .iter()
+            .enumerate()
+            .skip(first)
+            .map(|(number, call)| call.told(Some(number)))
+            .collect();
         let mut told = Value::Null;
         if let (Some(likely), false) = (likely, silent) {
             told = if self.chat {
@@ -161,14 +181,17 @@ impl Answer {
             };
             choice.likely.push(likely);
         }
-        if text.is_empty() && finish.is_none() && told.is_null() {
+        if text.is_empty() && calls.is_empty() && finish.is_none() && told.is_null() {
             return Part::Nothing;
         }
-        let delta = match self.chat {
+        let mut delta = match self.chat {
             true if text.is_empty() => json!({}),
             true => json!({"content": text}),
             false => text.into(),
         };
+        if !calls.is_empty() {
+            delta["tool_calls"] = calls.into();
+        }
         Part::Chunk(self.chunk(place, &delta, finish, &told))
     }
 
@@ -179,7 +202,7 @@ impl Answer {
     }
 
     fn chunk(&self, place: usize, delta: &Value, finish: Option<FinishReason>, told: &Value) -> Value {
-        let finish = finish.map(FinishReason::name);
+        let finish = finish.map(|finish| self.choices[place].reason(finish));
         let (kind, field) =
             if self.chat { ("chat.completion.chunk", "delta") } else { ("text_completion", "text") };
         let choice = json!({"index": place, (field): delta, "logprobs": told, "finish_reason": finish});
@@ -189,14 +212,20 @@ impl Answer {
     /// One choice of a whole reply.
     fn choice(&self, place: usize) -> Value {
         let choice = &self.choices[place];
-        let finish = choice.finish.map(FinishReason::name);
+        let finish = choice.finish.map(|finish| choice.reason(finish));
         if self.chat {
             let told = if self.with_logprobs {
                 logprobs::chat(&self.tokenizer, &choice.likely)
             } else {
                 Value::Null
             };
-            let message = json!({"role": "assistant", "content": choice.text, "refusal": null});
+            let mut message = json!({"role": "assistant", "content": choice.text, "refusal": null});
+            if !choice.calls.is_empty() {
+                message["tool_calls"] = choice.calls.iter().map(|call| call.told(None)).collect();
+                if choice.text.is_empty() {
+                    message["content"] = Value::Null;
+                }
+            }
             return json!({"index": place, "message": message, "logprobs": told, "finish_reason": finish});
         }
         let told = if self.with_logprobs {
@@ -240,6 +269,16 @@ impl Answer {
             "total_tokens": prompt + answer,
             "prompt_tokens_details": {"cached_tokens": self.cached},
         })
+    }
+}
+
+impl Choice {
+    /// Why it ended, in OpenAI's words.
+    fn reason(&self, finish: FinishReason) -> &'static str {
+        match finish {
+            FinishReason::Stop if !self.calls.is_empty() => "tool_calls",
+            finish => finish.name(),
+        }
     }
 }
 

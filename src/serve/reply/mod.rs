@@ -1,6 +1,7 @@
 //! From events to a reply: one JSON object, or a stream of server-sent events.
 
 mod answer;
+mod calls;
 mod logprobs;
 mod stream;
 
@@ -17,6 +18,7 @@ use super::error::ApiError;
 use super::prepare::Prepared;
 use answer::Answer;
 pub(super) use answer::token;
+pub(super) use calls::known_to;
 
 /// Hands a request to the engine, and answers as it does.
 pub(super) async fn reply(app: Arc<App>, prepared: Prepared, client: String) -> Result<Response, ApiError> {
@@ -47,3 +49,6 @@ pub(super) async fn reply(app: Arc<App>, prepared: Prepared, client: String) -> 
     }
     Ok(response)
 }
+
+#[cfg(test)]
+mod tests;

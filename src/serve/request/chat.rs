@@ -128,6 +128,7 @@ fn checked(at: usize, message: &Map<String, Value>) -> Result<Message, ApiError>
     if role == "developer" {
         message.insert("role".to_owned(), "system".into());
     }
+    read_arguments(&mut message);
     let param = format!("messages[{at}].content");
     match message.get("content") {
         Some(Value::String(_)) => {}
@@ -149,6 +150,17 @@ fn checked(at: usize, message: &Map<String, Value>) -> Result<Message, ApiError>
         }
     }
     Ok(message)
+}
+
+/// Templates write a call's arguments as JSON, and clients send them as text that is JSON already.
+fn read_arguments(message: &mut Message) {
+    let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+    for call in calls.into_iter().flatten() {
+        let Some(arguments) = call.pointer_mut("/function/arguments") else { continue };
+        if let Some(object) = arguments.as_str().and_then(|text| serde_json::from_str(text).ok()) {
+            *arguments = Value::Object(object);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +207,17 @@ mod tests {
                 silent
             }]
         );
+    }
+
+    #[test]
+    fn the_template_gets_arguments_as_json() {
+        let arguments = |text: &str| {
+            let call = json!({"id": "1", "type": "function", "function": {"name": "f", "arguments": text}});
+            let request = with("messages", json!([{"role": "assistant", "tool_calls": [call]}]));
+            request.messages().unwrap()[0]["tool_calls"][0]["function"]["arguments"].clone()
+        };
+        assert_eq!(arguments("{\"city\": \"Oslo\"}"), json!({"city": "Oslo"}));
+        assert_eq!(arguments("not JSON"), "not JSON");
     }
 
     #[test]
