@@ -42,7 +42,12 @@ fn make(answers: usize, limits: Limits) -> Value {
     schemas.insert("DetokenizeRequest".to_owned(), plain(&DetokenizeRequest::schema()));
     let mut schemas = Value::Object(schemas);
     requests::narrow(&mut schemas, answers, limits);
-    let stream = json!({"text/event-stream": {"schema": {"type": "string"}}});
+    let data = "A chunk of the answer or an error, as JSON; the last one of a complete answer is `[DONE]`.";
+    let event = json!({
+        "type": "object", "required": ["data"], "properties": {"data": {"type": "string", "description": data}},
+        "description": "One event of the stream.",
+    });
+    let stream = json!({"text/event-stream": {"schema": event}});
     let document =
         json!({"application/json": {"schema": {"type": "object", "required": ["openapi", "paths"]}}});
     let mut models = operation("The models that answer", None, &object("ModelList", None), &GIVEN);
