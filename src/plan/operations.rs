@@ -38,7 +38,8 @@ pub(super) fn draft_all(
             draft_one(&context, operation, scope, &mut draft);
             alternative::remark(&context, operation, scope, &mut draft);
         }
-        draft.edits.sort_by_key(|edit| edit.target);
+        // No target is there twice.
+        draft.edits.sort_unstable_by_key(|edit| edit.target);
         // A plan may have millions, and is kept.
         draft.edits.shrink_to_fit();
         draft.reached.shrink_to_fit();
