@@ -98,6 +98,11 @@ impl Array {
         lift(self.0.add(&other.0))
     }
 
+    /// Each element, or the nearer of −`bound` and `bound`.
+    pub fn clipped(&self, bound: f32) -> Result<Self> {
+        lift(mlx_rs::ops::clip(&self.0, (-bound, bound)))
+    }
+
     /// Element by element, broadcasting.
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         lift(self.0.multiply(&other.0))

@@ -3,7 +3,7 @@
 use super::Model;
 use super::sizes::Sizes;
 use crate::diagnostic::Diagnostic;
-use crate::mlx::{self, Array, Device, async_eval};
+use crate::mlx::{self, Array, Device, Dtype, async_eval};
 use crate::nn::{
     Attention, AttentionSpec, Batch, Cache, Embedding, Experts, ExpertsShape, Linear, Mlp, MlpShape,
     NormSpec, RmsNorm, Rope, RopeSpec, Turn,
@@ -40,6 +40,8 @@ pub(super) enum FeedForward {
 pub(super) struct Multipliers {
     pub(super) embedding: Option<f32>,
     pub(super) residual: Option<f32>,
+    /// Whether the residual stream is kept within what f16 can hold, where it is f16.
+    pub(super) bounded: bool,
     pub(super) logits: Option<f32>,
     /// A bound that logits approach: cap · tanh(x / cap).
     pub(super) logits_softcap: Option<f32>,
@@ -86,13 +88,25 @@ impl Block {
         x: &Array,
         turns: &[Turn<'_>],
         batch: &mut Batch<'_>,
-        residual: Option<f32>,
+        multipliers: &Multipliers,
     ) -> mlx::Result<Array> {
         let turn = self.rope.and_then(|rope| turns.get(rope));
         let y = self.attention_norms.apply(x, |x| self.attention.forward(x, turn, batch))?;
-        let x = x.add(&scaled(y, residual)?)?;
+        let x = multipliers.join(x, y)?;
         let y = self.feed_forward_norms.apply(&x, |x| self.feed_forward.forward(x))?;
-        x.add(&scaled(y, residual)?)
+        multipliers.join(&x, y)
+    }
+}
+
+impl Multipliers {
+    /// The residual stream with what a part of a block adds.
+    fn join(&self, x: &Array, y: Array) -> mlx::Result<Array> {
+        let y = scaled(y, self.residual)?;
+        if self.bounded && x.dtype() == Dtype::Float16 {
+            let sum = x.cast(Dtype::Float32)?.add(&y.cast(Dtype::Float32)?)?;
+            return sum.clipped(half::f16::MAX.to_f32_const())?.cast(Dtype::Float16);
+        }
+        x.add(&y)
     }
 }
 
@@ -202,7 +216,7 @@ impl Model for Decoder {
         let mut x = scaled(self.embedding.forward(tokens)?, self.multipliers.embedding)?;
         let on_cpu = mlx::device() == Device::Cpu;
         for block in &self.blocks {
-            x = block.forward(&x, &turns, batch, self.multipliers.residual)?;
+            x = block.forward(&x, &turns, batch, &self.multipliers)?;
             // On the CPU it takes as long to describe a block for one token as to compute its small parts, so each is
             // computed while the next is described.
             if on_cpu {

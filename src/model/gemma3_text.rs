@@ -5,7 +5,7 @@
 
 use super::Model;
 use super::args::{Args, refuse};
-use super::decoder::Decoder;
+use super::decoder::{Decoder, Multipliers};
 use super::gemma2::{attention, block, multipliers, norm};
 use super::rotary::{Theta, rope_of};
 use super::sizes::{Sizes, expect_activation};
@@ -37,7 +37,7 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
     };
     let windows = sizes.windows(args, |layer| !(layer + 1).is_multiple_of(interval))?;
     let attention = AttentionSpec { norm: HeadNorm::Each(norm(&sizes)), ..attention(args, &sizes, None)? };
-    let multipliers = multipliers(args, &sizes, None)?;
+    let multipliers = Multipliers { bounded: true, ..multipliers(args, &sizes, None)? };
     let mlp = sizes.mlp(Activation::GeluTanh, false);
 
     Decoder::build(weights, sizes, &[global, local], norm(&sizes), multipliers, |layer| {

@@ -27,6 +27,7 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
         residual: narrow(args.factor("residual_multiplier", 1.0)?),
         logits: narrow(args.factor("logits_scaling", 1.0)?.recip()),
         logits_softcap: None,
+        bounded: false,
     };
 
     Decoder::build(weights, sizes, &[rope], sizes.norm(), multipliers, |layer| {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use mlxcel::load::{Loaded, Options, load};
 use mlxcel::model::{Model, run};
+use mlxcel::weights::Precision;
 use mlxcel::{Checkpoint, Plan, SurgeryFile, plan};
 use safetensors::SafeTensors;
 
@@ -44,11 +45,15 @@ pub(crate) fn open(dir: &Path) -> Loaded {
 }
 
 pub(crate) fn operated(dir: &Path, yaml: &str) -> Loaded {
+    operated_in(Precision::default(), dir, yaml)
+}
+
+fn operated_in(precision: Precision, dir: &Path, yaml: &str) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("surgery.yaml");
     fs::write(&path, yaml).unwrap();
     let file = SurgeryFile::read(&path);
-    load(plan(&file, Checkpoint::open(dir).unwrap()).unwrap(), Options::default(), &mut |_| {}).unwrap()
+    load(plan(&file, Checkpoint::open(dir).unwrap()).unwrap(), Options { precision }, &mut |_| {}).unwrap()
 }
 
 /// Logits of all positions, the text coming in pieces of `chunk`.
@@ -245,4 +250,18 @@ fn the_whole_task_vector_makes_the_tuned_model() {
     let edited = greedy(operated(&tales("base"), &yaml).model.as_ref(), &prompt, 64);
     assert_eq!(edited, greedy(open(&tales("tuned")).model.as_ref(), &prompt, 64));
     assert_ne!(edited, greedy(open(&tales("base")).model.as_ref(), &prompt, 64));
+}
+
+/// Gemma 3 was trained in bf16, and what its blocks add up to goes beyond what f16 holds.
+#[test]
+fn the_residual_stream_of_gemma3_stays_finite_in_f16() {
+    let yaml = "version: 1\noperations:\n  - op: scale\n    pattern: '*.post_*_layernorm.weight'\n    factor: 1.0e+6\n";
+    let tokens: Vec<u32> = (0..12).collect();
+    let finite = |family: &str| {
+        let loaded = operated_in(Precision::F16, &families().join(family), yaml);
+        logits(loaded.model.as_ref(), &tokens, 16).iter().all(|logit| logit.is_finite())
+    };
+    assert!(finite("gemma3_text"));
+    // The same weights go beyond it where nothing bounds them, or this would test nothing.
+    assert!(!finite("gemma2"));
 }

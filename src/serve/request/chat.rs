@@ -140,7 +140,12 @@ fn checked(at: usize, message: &Map<String, Value>) -> Result<Message, ApiError>
                 let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
                 if kind != "text" || !part.get("text").is_some_and(Value::is_string) {
                     let param = format!("{param}[{number}]");
-                    return Err(ApiError::field(&param, format!("`{param}` is not a part of type `text`")));
+                    let what = match kind {
+                        "image_url" | "input_image" | "image" => "an image: the model runs on text alone",
+                        "input_audio" | "audio" => "sound: the model runs on text alone",
+                        _ => "not a part of type `text`",
+                    };
+                    return Err(ApiError::field(&param, format!("`{param}` is {what}")));
                 }
             }
         }
