@@ -61,14 +61,14 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The place of `{leaf}.{suffix}` among keys of which the first `lead` bytes are the same. Names are not put together for
+/// The place of `{leaf}.{suffix}` among keys of which the first `skip` bytes are the same. Names are not put together for
 /// it: this is asked for every module of every operation.
-fn search(entries: &[(Key, TensorInfo)], lead: usize, leaf: &str, suffix: &str) -> Option<usize> {
+fn search(entries: &[(Key, TensorInfo)], skip: usize, leaf: &str, suffix: &str) -> Option<usize> {
     /// So few keys are looked through faster than searched.
     const FEW: usize = 16;
     if entries.len() <= FEW {
         let is_it = |key: &Key| {
-            let rest = key.as_str().get(lead..).and_then(|rest| rest.strip_prefix(leaf));
+            let rest = key.as_str().get(skip..).and_then(|rest| rest.strip_prefix(leaf));
             rest.is_some_and(|rest| match suffix {
                 "" => rest.is_empty(),
                 _ => rest.strip_prefix('.') == Some(suffix),
@@ -78,7 +78,7 @@ fn search(entries: &[(Key, TensorInfo)], lead: usize, leaf: &str, suffix: &str) 
     }
     let dot: &[u8] = if suffix.is_empty() { b"" } else { b"." };
     let compare = |key: &Key| {
-        let rest = key.as_str().as_bytes().get(lead..).unwrap_or_default();
+        let rest = key.as_str().as_bytes().get(skip..).unwrap_or_default();
         rest.iter().cmp(leaf.as_bytes().iter().chain(dot).chain(suffix.as_bytes()))
     };
     entries.binary_search_by(|(key, _)| compare(key)).ok()
