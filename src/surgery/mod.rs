@@ -26,6 +26,7 @@ mod syntax;
 mod tests;
 mod texts;
 mod values;
+mod which;
 
 pub use operation::{Fragment, Granularity, Kind, Method, Operation, Spanned};
 pub use pattern::{Captures, Group, Matcher, Pattern, PatternError, Template};

@@ -3,6 +3,7 @@
 mod hostile;
 mod operations;
 mod places;
+mod structure;
 mod values;
 
 use std::path::Path;
