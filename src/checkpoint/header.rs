@@ -65,9 +65,9 @@ fn distinct(tensors: &[StoredTensor]) -> Result<(), String> {
         return Ok(());
     }
     // Numbers alone sort fast. Only if two are equal, names have to be looked at.
-    let mut hashes: Vec<u64> = tensors.iter().map(|tensor| hash(tensor.key.as_str())).collect();
-    hashes.sort_unstable();
-    if hashes.is_sorted_by(|a, b| a < b) {
+    let mut numbers: Vec<u64> = tensors.iter().map(|tensor| hash(tensor.key.as_str())).collect();
+    numbers.sort_unstable();
+    if numbers.is_sorted_by(|a, b| a < b) {
         return Ok(());
     }
     let mut hashed: Vec<(u64, &str)> =

@@ -90,9 +90,9 @@ impl<'t> Reader<'t> {
         let end = memchr::memchr(b'"', rest.as_bytes())?;
         let string = rest.get(..end)?;
         // Without a way out early, so that many bytes are looked at at a time.
-        let unusual = string.bytes().fold(false, |unusual, byte| unusual | (byte < b' ') | (byte == b'\\'));
+        let unusual = string.bytes().map(|byte| u8::from(byte < b' ' || byte == b'\\')).fold(0, u8::max);
         self.at += end + 1;
-        (!unusual).then_some(string)
+        (unusual == 0).then_some(string)
     }
 
     /// The name of a tensor's field.
