@@ -89,6 +89,10 @@ pub(super) fn find(
         }
     };
     match context.entry(stored).1.shape[..] {
+        [rows, _] if bias.is_some_and(|bias| context.entry(bias).1.shape != [rows]) => {
+            let reason = "the bias does not have one number for each row of the weight";
+            Err(Obstacle::layout(reason, "repair the checkpoint, or prune whole layers instead"))
+        }
         [rows, stored_columns] => Ok(Some(Linear { weight, bias, rows, stored_columns })),
         ref shape => Err(not_flat(shape.len())),
     }

@@ -315,3 +315,24 @@ fn of_a_donor_that_a_part_was_chosen_from_the_rest_is_only_counted() {
     let told = &plan.diagnostics().last().expect("advice").message;
     assert!(told.contains("are reached by no pattern: `lm_head.weight`"), "{told}");
 }
+
+/// Rows of the weight are zeroed in the bias too, so it must have them.
+#[test]
+fn a_bias_of_another_length_is_refused_for_heads_and_channels() {
+    let prune = |granularity: &str, pattern: &str, ids: &str| {
+        format!("op: prune, granularity: {granularity}, pattern: '{pattern}', {ids}: [1]")
+    };
+    let list = "l.0.self_attn.q_proj.weight BF16 8,8\nl.0.self_attn.q_proj.bias BF16 6\nl.0.self_attn.o_proj.weight BF16 8,8\n\
+                l.0.mlp.up_proj.weight BF16 6,8\nl.0.mlp.gate_proj.weight BF16 6,8\nl.0.mlp.gate_proj.bias BF16 6,1\n\
+                l.0.mlp.down_proj.weight BF16 8,6\n";
+    for operation in
+        [prune("attention_head", "*attn*", "head_ids"), prune("mlp_channel", "*mlp*", "channel_ids")]
+    {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config = r#"{"model_type": "llama", "num_attention_heads": 2}"#;
+        let refusal = plan(&file(&operation), made(dir.path(), config, list)).expect_err("no layout");
+        let codes: Vec<Code> = refusal.diagnostics.iter().map(|one| one.code).collect();
+        assert_eq!(codes, [Code::UnsupportedLayout], "{operation}");
+        assert!(refusal.diagnostics[0].message.contains("bias"), "{}", refusal.diagnostics[0].message);
+    }
+}
