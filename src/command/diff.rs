@@ -173,7 +173,8 @@ fn grouped<'c>(different: &[&'c Comparison]) -> Vec<Vec<&'c Comparison>> {
     let mut groups: Vec<Vec<&Comparison>> = Vec::new();
     for one in different {
         let name = one.key.as_str().split('.').map(|part| part.parse::<u64>().map_or(part, |_| "#"));
-        let group = (name.collect::<Vec<_>>(), std::mem::discriminant(&one.verdict), one.tie.is_some());
+        let verdict = std::mem::discriminant(&one.verdict);
+        let group = (name.collect::<Vec<_>>(), verdict, one.tie.is_some(), &one.dtypes);
         let place = *places.entry(group).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
@@ -210,7 +211,9 @@ fn says(group: &[&Comparison]) -> String {
         };
         format!(" (tied to `{}` in the {side})", tie.to)
     });
-    count + &what + &tie.unwrap_or_default()
+    let dtypes = group.first().and_then(|one| one.dtypes.as_ref());
+    let dtypes = dtypes.map(|[first, second]| format!(" ({first} in the first, {second} in the second)"));
+    count + &what + &dtypes.unwrap_or_default() + &tie.unwrap_or_default()
 }
 
 fn differences(figures: &[&Figures]) -> String {
@@ -273,6 +276,12 @@ mod tests {
     use crate::checkpoint::Key;
 
     #[test]
+    fn two_dtypes_are_told() {
+        let one = Comparison { dtypes: Some(["F32".into(), "F16".into()]), ..differs("x", 0.0, 0.0) };
+        assert!(says(&[&one]).ends_with("(F32 in the first, F16 in the second)"), "{}", says(&[&one]));
+    }
+
+    #[test]
     fn shares_are_written_without_exponents() {
         for (ratio, text) in [
             (0.0, "0"),
@@ -299,7 +308,14 @@ mod tests {
     }
 
     fn equal(key: &str) -> Comparison {
-        Comparison { key: Key::from(key), shape: vec![4], bytes: 8, tie: None, verdict: Verdict::Equal }
+        Comparison {
+            key: Key::from(key),
+            shape: vec![4],
+            bytes: 8,
+            dtypes: None,
+            tie: None,
+            verdict: Verdict::Equal,
+        }
     }
 
     #[test]

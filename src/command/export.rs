@@ -80,7 +80,9 @@ fn said(plan: &Plan, exported: &Exported, path: &Path) -> Vec<String> {
         cleared.map(|path| format!("removed `{}`, which an export that was killed left", path.display())),
     );
     let plural = if exported.tensors == 1 { "" } else { "s" };
-    let (path, size) = (path.display(), bytes(exported.bytes));
+    // A terminal takes a control character as an order.
+    let path = path.display().to_string().replace(char::is_control, "\u{fffd}");
+    let size = bytes(exported.bytes);
     let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
     lines.push(match plan.digest() {
         Some(digest) => format!("{written}, {digest}"),

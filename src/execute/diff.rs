@@ -25,6 +25,9 @@ pub struct Comparison {
     pub shape: Vec<usize>,
     /// Bytes on that side.
     pub bytes: u64,
+    /// The dtypes of the two sides, where they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dtypes: Option<[String; 2]>,
     /// The side that stores no such tensor, because it is tied to another there, and is compared as that one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tie: Option<Tie>,
@@ -104,7 +107,13 @@ pub fn diff(first: &Weights, second: &Weights, mut each: impl FnMut(Comparison))
             ((Some(a), None), _) => (a, Verdict::OnlyFirst, None),
             ((None, Some(b)), _) => (b, Verdict::OnlySecond, None),
         };
-        each(Comparison { tie, verdict, ..side.equal() });
+        let dtypes = match (&a, &b) {
+            (Some(a), Some(b)) if a.info.dtype != b.info.dtype => {
+                Some([a, b].map(|side| side.info.dtype.to_string()))
+            }
+            _ => None,
+        };
+        each(Comparison { dtypes, tie, verdict, ..side.equal() });
     }
     Ok(())
 }
@@ -165,7 +174,7 @@ impl<'w> Side<'w> {
     fn equal(&self) -> Comparison {
         let (key, shape) = (self.key.clone(), self.info.shape.clone());
         let bytes = self.range.end - self.range.start;
-        Comparison { key, shape, bytes, tie: None, verdict: Verdict::Equal }
+        Comparison { key, shape, bytes, dtypes: None, tie: None, verdict: Verdict::Equal }
     }
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<(), ExecuteError> {
@@ -286,7 +295,8 @@ impl Sums {
             different: self.different,
             max: figure(self.max),
             relative: figure(self.change.sqrt() / self.first_square.sqrt()),
-            cosine: figure(self.dot / (self.first_square.sqrt() * self.second_square.sqrt())),
+            cosine: figure(self.dot / (self.first_square.sqrt() * self.second_square.sqrt()))
+                .map(|cosine| cosine.clamp(-1.0, 1.0)),
         })
     }
 }

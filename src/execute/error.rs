@@ -61,7 +61,7 @@ impl From<&ExecuteError> for Diagnostic {
             ExecuteError::Read { donor: false, .. } => (Code::ModelUnreadable, "check the file and its disk"),
             ExecuteError::NotFinite { .. } => (
                 Code::NotFiniteResult,
-                "use a smaller factor, alpha or donor, or a base of a wider dtype (bf16 or f32)",
+                "use a smaller factor, alpha or donor; of the dtypes f16 ends at 65504, bf16 and f32 at 3.4e38",
             ),
         };
         Self::new(code, error.to_string()).help(help)

@@ -22,7 +22,15 @@ pub(super) fn plan(
     finite(context, draft, "alpha", alpha, targets.iter().copied());
     let zero = |&t: &usize| number::working(context.entry(t).1.dtype, alpha.value) == Some(0.0);
     if !targets.is_empty() && targets.iter().all(zero) {
-        let diagnostic = Diagnostic::new(Code::NoEffect, "an alpha of 0 changes nothing")
+        let message = if alpha.value == 0.0 {
+            "an alpha of 0 changes nothing".to_owned()
+        } else {
+            format!(
+                "an alpha of {:e} is 0 in the precision that is computed in, and changes nothing",
+                alpha.value
+            )
+        };
+        let diagnostic = Diagnostic::new(Code::NoEffect, message)
             .help("remove the operation, or give the alpha that was meant");
         draft.say(alpha.mark(diagnostic, ""));
     }

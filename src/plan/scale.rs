@@ -53,7 +53,15 @@ pub(super) fn plan(
     norm::offset(context, operation, &targets, draft);
     let one = |&t: &usize| number::working(context.entry(t).1.dtype, factor.value) == Some(1.0);
     if !targets.is_empty() && targets.iter().all(one) {
-        let diagnostic = Diagnostic::new(Code::NoEffect, "a factor of 1 changes nothing")
+        let message = if factor.value.to_bits() == 1f64.to_bits() {
+            "a factor of 1 changes nothing".to_owned()
+        } else {
+            format!(
+                "a factor of {} is 1 in the precision that is computed in, and changes nothing",
+                factor.value
+            )
+        };
+        let diagnostic = Diagnostic::new(Code::NoEffect, message)
             .help("remove the operation, or give the factor that was meant");
         draft.say(factor.mark(diagnostic, ""));
     }

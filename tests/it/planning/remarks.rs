@@ -336,3 +336,21 @@ fn a_bias_of_another_length_is_refused_for_heads_and_channels() {
         assert!(refusal.diagnostics[0].message.contains("bias"), "{}", refusal.diagnostics[0].message);
     }
 }
+
+/// Parameters enter in working precision, and may be nothing there.
+#[test]
+fn what_is_nothing_in_working_precision_is_told_as_it_was_written() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let says = |operation: &str, dtype: &str| {
+        let base = made(dir.path(), r#"{"model_type": "llama"}"#, &format!("m.weight {dtype} 4"));
+        let plan = plan(&file(operation), base).expect("a plan");
+        plan.diagnostics().iter().map(|one| one.message.clone()).collect::<Vec<_>>()
+    };
+    let tiny = "op: scale, pattern: m.weight, factor: 1.0000000001";
+    assert_eq!(
+        says(tiny, "BF16"),
+        ["a factor of 1.0000000001 is 1 in the precision that is computed in, and changes nothing"]
+    );
+    assert_eq!(says(tiny, "F32"), [""; 0]);
+    assert_eq!(says("op: scale, pattern: m.weight, factor: 1.0", "F32"), ["a factor of 1 changes nothing"]);
+}
