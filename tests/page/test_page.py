@@ -8,7 +8,6 @@ needs what `requirements.txt` beside it names, and a Chromium.
 import contextlib
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,17 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "fixtures/models/tiny-tales"
 PROGRAM, BROWSER = sys.argv[1:3]
 del sys.argv[1:3]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from serving import serving  # noqa: E402
+
 SIZES = {"wide": (1280, 800), "narrow": (360, 640)}
 
 
-@contextlib.contextmanager
-def serving(*more, model=MODELS / "base"):
-    command = [PROGRAM, "serve", "--model", str(model), "--port", "0", "--quiet", *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
+def opened(*more, model=MODELS / "base"):
+    return serving(PROGRAM, model, *more)
 
 
 def endless(folder):
@@ -52,12 +49,12 @@ class Page(unittest.TestCase):
         cls.browser = cls.stack.enter_context(sync_playwright()).chromium.launch(
             executable_path=BROWSER, args=["--no-sandbox"])
         folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
-        cls.endless = cls.stack.enter_context(serving(model=endless(Path(folder))))
+        cls.endless = cls.stack.enter_context(opened(model=endless(Path(folder))))
         surgery = Path(folder) / "surgery.yaml"
         surgery.write_text("version: 1\noperations: [{op: scale, pattern: '*.mlp.down_proj.weight', factor: 0.5}]\n")
-        cls.plain = cls.stack.enter_context(serving())
-        cls.both = cls.stack.enter_context(serving("--surgery", str(surgery), "--keep-base"))
-        cls.locked = cls.stack.enter_context(serving("--api-key", "secret"))
+        cls.plain = cls.stack.enter_context(opened())
+        cls.both = cls.stack.enter_context(opened("--surgery", str(surgery), "--keep-base"))
+        cls.locked = cls.stack.enter_context(opened("--api-key", "secret"))
 
     @classmethod
     def tearDownClass(cls):

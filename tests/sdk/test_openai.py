@@ -2,13 +2,9 @@
 
 import contextlib
 import json
-import subprocess
 import sys
 import tempfile
-import time
 import unittest
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import openai
@@ -17,31 +13,25 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "fixtures/models/tiny-tales/base"
 DONOR = ROOT / "fixtures/models/tiny-tales/task_vector.safetensors"
 PROGRAM = sys.argv.pop(1)
+sys.path.insert(0, str(ROOT / "tests"))
+
+from serving import serving  # noqa: E402
+
 TALK = [{"role": "user", "content": "One morning Anna"}]
 
 
 @contextlib.contextmanager
-def serving(*more, key="none", ready=True):
-    command = [PROGRAM, "serve", "--model", str(BASE), "--port", "0", "--quiet", *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            url = server.stdout.readline().strip()
-            while ready:
-                with contextlib.suppress(urllib.error.HTTPError):
-                    urllib.request.urlopen(url + "/health").close()
-                    break
-                time.sleep(0.01)
-            with openai.OpenAI(base_url=url + "/v1", api_key=key) as client:
-                yield client
-        finally:
-            server.terminate()
+def talking(*more, key="none", ready=True):
+    with serving(PROGRAM, BASE, *more, ready=ready) as url:
+        with openai.OpenAI(base_url=url + "/v1", api_key=key) as client:
+            yield client
 
 
 class Answers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.stack = contextlib.ExitStack()
-        cls.client = cls.stack.enter_context(serving("--max-batch", "4"))
+        cls.client = cls.stack.enter_context(talking("--max-batch", "4"))
 
     @classmethod
     def tearDownClass(cls):
@@ -123,19 +113,19 @@ class Answers(unittest.TestCase):
 
 class Servers(unittest.TestCase):
     def test_a_key(self):
-        with serving("--api-key", "open", key="open") as client:
+        with talking("--api-key", "open", key="open") as client:
             self.assertEqual(len(client.models.list().data), 1)
             with self.assertRaises(openai.AuthenticationError):
                 client.with_options(api_key="shut").models.list()
 
     def test_loading_is_waited_for_by_retries(self):
-        with serving(ready=False) as client:
+        with talking(ready=False) as client:
             reply = client.with_options(max_retries=10).completions.create(model="base", prompt="A", max_tokens=1)
             self.assertEqual(reply.usage.completion_tokens, 1)
 
     def test_surgery_changes_the_fingerprint(self):
         def fingerprint(*more):
-            with serving(*more) as client:
+            with talking(*more) as client:
                 return client.completions.create(model="base", prompt="A", max_tokens=1).system_fingerprint
 
         with tempfile.TemporaryDirectory() as folder:
