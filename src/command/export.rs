@@ -56,7 +56,13 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
                 "report": done.as_ref().map(|(_, exported)| &exported.report),
                 "diagnostics": diagnostic::json(&diagnostics, Some(&file.source)),
             });
-            output::stdout(&format!("{object:#}\n"))?;
+            output::stdout(&format!("{object:#}\n")).map_err(|error| match done {
+                Some(_) => error.wrap_err(format!(
+                    "the checkpoint `{}` is complete, but what was done cannot be reported",
+                    shown(&args.output)
+                )),
+                None => error,
+            })?;
         }
         PlanFormat::Text => {
             // Advice is for plans; what is asked for here is settled.
@@ -80,8 +86,7 @@ fn said(plan: &Plan, exported: &Exported, path: &Path) -> Vec<String> {
         cleared.map(|path| format!("removed `{}`, which an export that was killed left", path.display())),
     );
     let plural = if exported.tensors == 1 { "" } else { "s" };
-    // A terminal takes a control character as an order.
-    let path = path.display().to_string().replace(char::is_control, "\u{fffd}");
+    let path = shown(path);
     let size = bytes(exported.bytes);
     let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
     lines.push(match plan.digest() {
@@ -91,7 +96,12 @@ fn said(plan: &Plan, exported: &Exported, path: &Path) -> Vec<String> {
     lines
 }
 
+/// A path without control characters, which a terminal takes as orders.
+fn shown(path: &Path) -> String {
+    path.display().to_string().replace(char::is_control, "\u{fffd}")
+}
+
 fn export(plan: &Plan, args: &ExportArgs) -> Result<Exported, ExportError> {
     let mut bar = Bar::bytes("exporting");
-    execute::export(plan, &args.output, &mut |done, total| bar.set(done, total), interrupt::flag())
+    execute::export(plan, &args.output, &mut |done, total| bar.set(done, total), interrupt::stop())
 }

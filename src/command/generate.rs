@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -31,11 +30,6 @@ fn work(args: &GenerateArgs) -> Result<ExitCode, Ended> {
     let limits = Limits { vocabulary: Some(model.loaded.model.vocabulary()), ..Limits::default() };
     limits.check(&request.prompt)?;
     answer(args, &model, request)
-}
-
-/// Whether there was a Ctrl-C.
-fn requested() -> bool {
-    interrupt::flag().load(Ordering::SeqCst)
 }
 
 /// What is to be generated; refuses what the model cannot take.
@@ -130,13 +124,13 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
         if let Some(bar) = &mut bar {
             bar.set(done as u64, prompt_len as u64);
         }
-        if requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt::stop().requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(bar);
     let mut answer = Answer { prefill: begin.elapsed(), ..Answer::default() };
     if let Some(mut generation) = generation {
         loop {
-            if requested() {
+            if interrupt::stop().requested() {
                 let held = generation.break_off();
                 shown.piece(&held, None)?;
                 text.push_str(&held);
@@ -168,7 +162,7 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
     if !args.model.quiet {
         output::stderr(&answer.line(prompt_len));
     }
-    Ok(if requested() { ExitCode::from(interrupt::CODE) } else { ExitCode::SUCCESS })
+    Ok(if interrupt::stop().requested() { ExitCode::from(interrupt::CODE) } else { ExitCode::SUCCESS })
 }
 
 impl Answer {

@@ -1,15 +1,25 @@
-//! Ctrl-C: breaks off what can be broken off, else ends the program at once; a second one always does.
+//! Ctrl-C: breaks off what can be broken off, else ends the program at once; a second one always does. What is half
+//! written goes away first.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use miette::{IntoDiagnostic, WrapErr};
+
+use super::output;
+use crate::execute::{ExportError, Stop, Stopped};
 
 /// The exit code after Ctrl-C.
 pub(super) const CODE: u8 = 130;
 
 static HELD: AtomicBool = AtomicBool::new(false);
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+static STOP: Stop = Stop::new();
+
+/// How long standard error may take, and a command for its last words.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 // Ending through `std::process::exit` runs the destructors of libraries whose threads are still computing, and OpenBLAS
 // then waits for them for ever. What must be written has been written: standard output is flushed with every piece.
@@ -24,8 +34,9 @@ unsafe extern "C" {
 pub(super) fn listen() -> miette::Result<()> {
     let hangup = signals::ignore_hangup();
     ctrlc::set_handler(|| {
-        let second = REQUESTED.swap(true, Ordering::SeqCst);
+        let second = STOP.request();
         if second || !HELD.load(Ordering::SeqCst) {
+            clear();
             end(CODE);
         }
     })
@@ -90,17 +101,40 @@ mod signals {
     pub(super) fn ignore_file_size() {}
 }
 
+/// Leaves nothing half written, and says so.
+fn clear() {
+    match STOP.at_once() {
+        Stopped::Nothing => {}
+        Stopped::Removed => say(format!("{}\n", ExportError::Interrupted)),
+        Stopped::Left(path) => {
+            say(format!("interrupted; `{}` is left behind and can be removed\n", path.display()));
+        }
+        // The command has its last words to say, and ends by itself unless nobody listens.
+        Stopped::Settled => thread::sleep(PATIENCE),
+    }
+}
+
+/// Says something on standard error, unless that takes long: whoever holds it may wait for ever.
+fn say(text: String) {
+    let (said, heard) = mpsc::channel();
+    thread::spawn(move || {
+        output::stderr(&text);
+        let _ = said.send(());
+    });
+    let _ = heard.recv_timeout(PATIENCE);
+}
+
 /// Ends the program at once, without destructors.
 pub(super) fn end(code: u8) -> ! {
     _exit(code.into())
 }
 
-/// From now on the first Ctrl-C only sets the [`flag`].
+/// From now on the first Ctrl-C only asks to [`stop`].
 pub(super) fn hold() {
     HELD.store(true, Ordering::SeqCst);
 }
 
-/// What the first Ctrl-C sets.
-pub(super) fn flag() -> &'static AtomicBool {
-    &REQUESTED
+/// What the first Ctrl-C asks, and what knows of anything half written.
+pub(super) fn stop() -> &'static Stop {
+    &STOP
 }

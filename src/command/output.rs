@@ -15,7 +15,7 @@ pub fn stdout(text: &str) -> miette::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.into_diagnostic().wrap_err("standard output cannot be written"),
+        result => result.map_err(unwritable),
     }
 }
 
@@ -28,8 +28,14 @@ pub fn piece(text: &str) -> miette::Result<bool> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        result => result.into_diagnostic().wrap_err("standard output cannot be written").map(|()| true),
+        Err(error) => Err(unwritable(error)),
     }
+}
+
+/// What is said where standard output cannot be written.
+#[must_use]
+pub fn unwritable(error: io::Error) -> miette::Report {
+    Err::<(), _>(error).into_diagnostic().wrap_err("standard output cannot be written").unwrap_err()
 }
 
 /// Writes to standard error, as far as that is possible: where it is not, nobody could be told.

@@ -19,7 +19,7 @@ pub fn refuse(mut error: clap::Error) -> ExitCode {
     }
     match printed {
         Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe => {
-            output::stderr(&format!("standard output cannot be written: {failure}\n"));
+            output::stderr(&format!("{:?}\n", output::unwritable(failure)));
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,

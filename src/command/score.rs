@@ -1,7 +1,7 @@
 //! `mlxcel score`.
 
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -44,7 +44,7 @@ fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
         file.end()?;
     }
     let time = begin.elapsed();
-    if args.model.json() {
+    let text = if args.model.json() {
         let object = json!({
             "tokens": tokens,
             "logprobs": score.logprobs,
@@ -57,10 +57,16 @@ fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
             },
             "surgery": model.surgery(),
         });
-        output::stdout(&format!("{object}\n"))?;
+        format!("{object}\n")
     } else {
-        output::stdout(&table(&tokens, &score))?;
-    }
+        table(&tokens, &score)
+    };
+    output::stdout(&text).map_err(|error| match &args.logits {
+        Some(path) => {
+            error.wrap_err(format!("the logits `{}` are complete, but not the score", path.display()))
+        }
+        None => error,
+    })?;
     if !args.model.quiet {
         let speed = rate(tokens.len(), time).map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
         output::stderr(&format!("scored {} tokens in {}{speed}\n", tokens.len(), seconds(time)));
@@ -98,7 +104,7 @@ fn table(tokens: &[u32], score: &Score) -> String {
 /// A safetensors file with one tensor `logits`, f32 `[T, V]`, written beside its name and renamed when complete.
 struct LogitsFile<'p> {
     path: &'p Path,
-    file: std::io::BufWriter<NamedTempFile>,
+    file: BufWriter<NamedTempFile>,
 }
 
 impl<'p> LogitsFile<'p> {
@@ -110,7 +116,13 @@ impl<'p> LogitsFile<'p> {
         header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let open = || {
-            let mut file = std::io::BufWriter::with_capacity(1 << 20, NamedTempFile::new_in(folder)?);
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(".logits.").suffix(".partial");
+            // A temporary file is its owner's alone; a result is like any other file.
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+            let file = interrupt::stop().begin(|| builder.tempfile_in(folder))?;
+            let mut file = BufWriter::with_capacity(1 << 20, file);
             file.write_all(&(header.len() as u64).to_le_bytes())?;
             file.write_all(header.as_bytes())?;
             Ok(file)
@@ -131,13 +143,8 @@ impl<'p> LogitsFile<'p> {
     fn end(self) -> Result<(), Ended> {
         let Self { path, file } = self;
         let file = file.into_inner().map_err(|error| cannot_write(path, error.error()))?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // A temporary file is its owner's alone; a result is like any other file.
-            let _ = file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644));
-        }
-        file.persist_noclobber(path).map_err(|error| cannot_write(path, &error.error))?;
+        let finished = interrupt::stop().finish(|| file.persist_noclobber(path));
+        finished.map_err(|error| cannot_write(path, &error.error))?;
         Ok(())
     }
 }

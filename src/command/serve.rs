@@ -177,7 +177,12 @@ fn shutdown() -> miette::Result<impl Future<Output = ()>> {
 
 fn log(args: &ServeArgs) {
     let level = if args.quiet { LevelFilter::WARN } else { LevelFilter::INFO };
-    let log = tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        // Where standard error cannot be written (a full disk), complaining about that on it would be a panic.
+        .log_internal_errors(false)
+        .with_writer(std::io::stderr);
     match args.log_format {
         LogFormat::Text => log.with_ansi(false).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),

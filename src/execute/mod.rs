@@ -26,7 +26,7 @@ mod wide;
 
 pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};
 pub use error::ExecuteError;
-pub use export::{ExportError, Exported, export};
+pub use export::{ExportError, Exported, Stop, Stopped, export};
 pub use report::{OperationReport, Report};
 
 use std::fmt;

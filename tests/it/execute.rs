@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::{bf16, f16};
 use mlxcel::checkpoint::{Dtype, Weights};
-use mlxcel::execute::{ExecuteError, Executor, ExportError, Report, export};
+use mlxcel::execute::{ExecuteError, Executor, ExportError, Report, Stop, export};
 use mlxcel::plan::{Plan, plan};
 use mlxcel::{Checkpoint, Code, Diagnostic, SurgeryFile};
 use safetensors::SafeTensors;
@@ -150,8 +149,7 @@ fn an_export_has_the_edited_tensors_and_everything_else_as_it_was() {
 fn exported(plan: &Plan) -> (TempDir, Report) {
     let folder = TempDir::new().expect("there is room");
     let output = folder.path().join("out");
-    let exported =
-        export(plan, &output, &mut |_, _| {}, &AtomicBool::new(false)).expect("it can be exported");
+    let exported = export(plan, &output, &mut |_, _| {}, &Stop::new()).expect("it can be exported");
     assert_eq!(exported.tensors, stored(&output).len());
     assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1, "nothing else is left");
     (folder, exported.report)
@@ -403,8 +401,7 @@ fn a_donor_that_is_cut_or_replaced_is_an_error() {
 fn an_export_never_writes_over_anything() {
     let bench = Bench::new(Dtype::BF16, &numbers(10, 1, false), &[]);
     let plan = bench.plan("[{op: scale, pattern: '*', factor: 2}]");
-    let error =
-        export(&plan, &bench.model(), &mut |_, _| {}, &AtomicBool::new(false)).expect_err("it exists");
+    let error = export(&plan, &bench.model(), &mut |_, _| {}, &Stop::new()).expect_err("it exists");
     assert_eq!(Diagnostic::from(&error).code, Code::OutputExists);
     assert!(stored(&bench.model()).contains_key("norm.weight"));
 }
@@ -416,17 +413,16 @@ fn an_export_that_is_stopped_or_fails_leaves_nothing_behind() {
     let left = || fs::read_dir(bench.folder.path()).unwrap().count();
     let plan = bench.plan("[{op: scale, pattern: '*', factor: 2}]");
     let before = left();
-    let stop = AtomicBool::new(false);
-    let error = export(&plan, &output, &mut |_, _| stop.store(true, Ordering::Relaxed), &stop);
+    let stop = Stop::new();
+    let error = export(&plan, &output, &mut |_, _| _ = stop.request(), &stop);
     assert!(matches!(error, Err(ExportError::Interrupted)), "{error:?}");
     assert_eq!(left(), before);
     let plan = bench.plan("[{op: scale, pattern: '*', factor: 1000000}]");
-    let error = export(&plan, &output, &mut |_, _| {}, &AtomicBool::new(false)).expect_err("it overflows");
+    let error = export(&plan, &output, &mut |_, _| {}, &Stop::new()).expect_err("it overflows");
     assert_eq!(Diagnostic::from(&error).code, Code::NotFiniteResult);
     assert_eq!(left(), before);
     let nowhere = bench.folder.path().join("no/such/place");
-    let error =
-        export(&plan, &nowhere, &mut |_, _| {}, &AtomicBool::new(false)).expect_err("there is no place");
+    let error = export(&plan, &nowhere, &mut |_, _| {}, &Stop::new()).expect_err("there is no place");
     assert_eq!(Diagnostic::from(&error).code, Code::OutputUnwritable);
 }
 
@@ -436,8 +432,7 @@ fn progress_goes_up_to_the_whole() {
     let plan = bench.plan("[{op: scale, pattern: '*', factor: 2}]");
     let mut seen = Vec::new();
     let output = bench.folder.path().join("out");
-    export(&plan, &output, &mut |done, total| seen.push((done, total)), &AtomicBool::new(false))
-        .expect("it works");
+    export(&plan, &output, &mut |done, total| seen.push((done, total)), &Stop::new()).expect("it works");
     assert!(seen.is_sorted() && seen.len() > 2, "{seen:?}");
     let last = seen.last().expect("there was progress");
     assert_eq!(last.0, last.1);

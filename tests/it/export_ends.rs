@@ -105,6 +105,50 @@ fn a_signal_at_any_time_leaves_nothing() {
     }
 }
 
+/// Both, as fast as a shell can.
+fn send_two(signals: [&str; 2], child: &Child) {
+    let id = child.id();
+    let script = signals.map(|signal| format!("kill {signal} {id}")).join("; ");
+    // By the second it may have ended.
+    Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status().expect("there is `sh`");
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_leaves_nothing_either() {
+    let stage = Stage::new();
+    let signals = ["-INT", "-TERM", "-HUP"];
+    for round in 0..24 {
+        let child = stage.exporting();
+        sleep(Duration::from_millis(round * 3));
+        let first = signals.into_iter().cycle().skip(usize::try_from(round).expect("it is small"));
+        send_two([first.clone().next(), first.clone().nth(1)].map(Option::unwrap_or_default), &child);
+        let run = wait(child);
+        assert_eq!((run.code, run.stdout.as_str()), (130, ""), "{round}: {}", run.stderr);
+        assert_eq!(run.stderr, "interrupted; nothing is left behind\n", "{round}");
+        stage.check_nothing_is_left();
+    }
+}
+
+#[test]
+fn two_signals_at_the_end_leave_all_or_nothing() {
+    let stage = Stage::new();
+    sparse::write(&stage.at("model/model.safetensors"), "model.norm.weight BF16 4096");
+    for _ in 0..60 {
+        let child = stage.start();
+        while stage.partial().is_none() && !stage.at("new").exists() {}
+        send_two(["-INT", "-TERM"], &child);
+        let run = wait(child);
+        assert_eq!(stage.partial(), None);
+        let whole = stage.at("new/surgery.json").exists();
+        assert_eq!(whole, run.code == 0, "{}", run.stderr);
+        assert_eq!(whole, run.stderr.contains("wrote `new`"), "{}", run.stderr);
+        assert_eq!(whole, stage.at("new").exists());
+        if whole {
+            fs::remove_dir_all(stage.at("new")).expect("it can be removed");
+        }
+    }
+}
+
 #[test]
 fn what_a_kill_leaves_is_removed_by_the_next_export() {
     let stage = Stage::new();
@@ -217,9 +261,9 @@ fn an_export_takes_no_more_memory_than_the_plan_says() {
     assert!(extra <= promised + SLACK, "{extra} bytes, and {promised} were promised");
 }
 
-#[cfg(all(target_os = "linux", feature = "mlx"))]
-#[test]
-fn loading_with_surgery_takes_no_more_memory_than_the_plan_says() {
+/// A llama of one layer with 512 channels that takes no space, and a donor like it.
+#[cfg(feature = "mlx")]
+fn small_llama() -> tempfile::TempDir {
     let stage = tempfile::tempdir().expect("a temporary directory");
     let at = |name: &str| stage.path().join(name);
     let tensors = "model.embed_tokens.weight BF16 16000,512\nmodel.norm.weight BF16 512\n".to_owned()
@@ -234,10 +278,40 @@ fn loading_with_surgery_takes_no_more_memory_than_the_plan_says() {
     sparse::write(&at("donor.safetensors"), &tensors);
     let config = r#"{"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 1,
         "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 16000, "rms_norm_eps": 1e-5,
-        "rope_theta": 10000.0, "max_position_embeddings": 128, "tie_word_embeddings": true}"#;
+        "rope_theta": 10000.0, "max_position_embeddings": 2048, "tie_word_embeddings": true}"#;
     fs::write(at("model/config.json"), config).expect("a file");
+    stage
+}
+
+#[cfg(feature = "mlx")]
+#[test]
+fn scoring_that_is_broken_off_leaves_no_half_of_a_file_of_logits() {
+    let stage = small_llama();
+    let tokens = vec!["1"; 2000].join(",");
+    let names = || {
+        let names = fs::read_dir(stage.path()).expect("it is there").flatten().map(|entry| entry.file_name());
+        names.map(|name| name.to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    let before = names().len();
+    let mut score = command(stage.path());
+    score.args(["score", "--model", "model", "--quiet", "--logits", "logits", "--tokens", &tokens]);
+    let child = score.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
+    let begun = Instant::now();
+    while !names().iter().any(|name| name.ends_with(".partial")) {
+        assert!(begun.elapsed() < Duration::from_mins(1), "it never begins");
+    }
+    send("-INT", &child);
+    let run = wait(child);
+    assert_eq!((run.code, run.stderr.as_str()), (130, "interrupted; nothing is left behind\n"));
+    assert_eq!(names().len(), before, "{:?}", names());
+}
+
+#[cfg(all(target_os = "linux", feature = "mlx"))]
+#[test]
+fn loading_with_surgery_takes_no_more_memory_than_the_plan_says() {
+    let stage = small_llama();
     let yaml = "version: 1\noperations:\n- {op: add, pattern: '*', source: donor.safetensors}\n";
-    fs::write(at("surgery.yaml"), yaml).expect("a file");
+    fs::write(stage.path().join("surgery.yaml"), yaml).expect("a file");
     let plan = mlxcel(stage.path(), "surgery plan surgery.yaml --model model --format json").json();
     let promised = plan["summary"]["peak_extra_bytes"].as_u64().expect("a number");
     let score = |arguments: &[&str]| {

@@ -20,6 +20,7 @@ mod layering;
 #[cfg(feature = "mlx")]
 mod loading;
 mod looks;
+mod outlets;
 mod planning;
 mod program;
 mod refused;

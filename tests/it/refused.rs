@@ -10,10 +10,9 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use mlxcel::diagnostic::{Diagnostic, Look, Severity, render};
-use mlxcel::execute::export;
+use mlxcel::execute::{Stop, export};
 use mlxcel::{Checkpoint, Code, SurgeryFile};
 
 use crate::program::mlxcel;
@@ -96,8 +95,7 @@ fn changed(dir: &Path, model: &str, changes: &str) -> String {
     let plan = mlxcel::plan(&file, Checkpoint::open(&dir.join(model)).expect("a model")).expect("a plan");
     let mut donor = fs::OpenOptions::new().append(true).open(dir.join(changes)).expect("a file that changes");
     donor.write_all(&[0; 4]).expect("a file can grow");
-    let error = export(&plan, &dir.join("new"), &mut |_, _| {}, &AtomicBool::new(false))
-        .expect_err("a change is seen");
+    let error = export(&plan, &dir.join("new"), &mut |_, _| {}, &Stop::new()).expect_err("a change is seen");
     let text = render(&[Diagnostic::from(&error)], Some(&file.source), Look::PLAIN);
     text.replace(&*dir.to_string_lossy(), "CASE")
 }

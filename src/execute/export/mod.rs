@@ -9,14 +9,15 @@ mod head;
 mod header;
 mod sidecar;
 mod staging;
+mod stop;
 
 pub use error::ExportError;
+pub use stop::{Stop, Stopped};
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Executor, Report};
 use crate::checkpoint::{Origin, Shard};
@@ -45,8 +46,8 @@ pub struct Exported {
 
 /// Carries a plan out and writes the result to `output`, which must not exist.
 ///
-/// `progress` hears how many bytes are written and how many there will be; when `stop` becomes true, the export ends
-/// soon and leaves nothing behind.
+/// `progress` hears how many bytes are written and how many there will be; when it is asked to `stop`, the export
+/// ends soon and leaves nothing behind.
 ///
 /// # Errors
 /// Whatever prevents the whole export; nothing is left at `output` or beside it.
@@ -54,7 +55,7 @@ pub fn export(
     plan: &Plan,
     output: &Path,
     progress: &mut (dyn FnMut(u64, u64) + Send),
-    stop: &AtomicBool,
+    stop: &Stop,
 ) -> Result<Exported, ExportError> {
     match output.symlink_metadata() {
         Ok(_) => return Err(ExportError::Exists { path: output.to_owned() }),
@@ -74,7 +75,7 @@ pub fn export(
     };
     let cleared = staging::clear_leftovers(parent, output);
     check_space(parent, total)?;
-    let folder = Staging::new(parent, output)?;
+    let folder = Staging::new(parent, output, stop)?;
     let mut writer = Writer { folder: folder.path(), progress, stop, written: 0, total };
     for layout in &layouts {
         writer.shard(layout)?;
@@ -87,8 +88,8 @@ pub fn export(
         writer.unedited_head(plan, head, &layouts)?;
     }
     let report = executor.finish()?;
-    files.write(plan, folder.path(), &report, head.as_ref())?;
-    writer.check_stop()?;
+    files.write(plan, folder.path(), &report, head.as_ref(), stop)?;
+    stop.check()?;
     (writer.progress)(total, total);
     let stored = plan.base().weights.index.entries().iter();
     let tensors = stored.filter(|(_, info)| matches!(info.origin, Origin::Stored { .. })).count()
@@ -121,7 +122,7 @@ fn check_space(_parent: &Path, _needed: u64) -> Result<(), ExportError> {
 struct Writer<'w> {
     folder: &'w Path,
     progress: &'w mut (dyn FnMut(u64, u64) + Send),
-    stop: &'w AtomicBool,
+    stop: &'w Stop,
     written: u64,
     total: u64,
 }
@@ -192,15 +193,11 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, file: &mut File, path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
-        self.check_stop()?;
+        self.stop.check()?;
         file.write_all(bytes).map_err(ExportError::write(path))?;
         self.written += bytes.len() as u64;
         (self.progress)(self.written, self.total);
         Ok(())
-    }
-
-    fn check_stop(&self) -> Result<(), ExportError> {
-        if self.stop.load(Ordering::Relaxed) { Err(ExportError::Interrupted) } else { Ok(()) }
     }
 
     /// Where a shard is written: under the name it is read by.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::ExportError;
 use super::head::Head;
+use super::{ExportError, Stop};
 use crate::checkpoint::{Fingerprint, ModelConfig};
 use crate::execute::{ExecuteError, Report};
 use crate::plan::Plan;
@@ -62,8 +62,9 @@ impl Sidecars {
         folder: &Path,
         report: &Report,
         head: Option<&Head>,
+        stop: &Stop,
     ) -> Result<(), ExportError> {
-        self.copy(folder)?;
+        self.copy(folder, stop)?;
         if let Some(head) = head {
             untie(&folder.join(CONFIG), head)?;
             let index = folder.join(INDEX);
@@ -87,7 +88,7 @@ impl Sidecars {
     }
 
     /// Copies the files, and makes sure that they are what they were.
-    fn copy(&self, folder: &Path) -> Result<(), ExportError> {
+    fn copy(&self, folder: &Path, stop: &Stop) -> Result<(), ExportError> {
         for (path, fingerprint) in &self.files {
             let changed = || ExportError::from(ExecuteError::Changed { path: path.clone() });
             let to = folder.join(path.file_name().unwrap_or_default());
@@ -96,7 +97,7 @@ impl Sidecars {
                 _ => ExportError::unreadable(path)(error),
             })?;
             let mut target = File::create_new(&to).map_err(ExportError::write(&to))?;
-            copy_bytes(&mut source, path, &mut target, &to)?;
+            copy_bytes((&mut source, path), (&mut target, &to), stop)?;
             let metadata = source.metadata().map_err(ExportError::unreadable(path))?;
             let named = fs::metadata(path).map_err(|_| changed())?;
             if [metadata, named].iter().any(|now| Fingerprint::of(now) != *fingerprint) {
@@ -108,9 +109,14 @@ impl Sidecars {
 }
 
 /// Says which side failed.
-fn copy_bytes(source: &mut File, from: &Path, target: &mut File, to: &Path) -> Result<(), ExportError> {
+fn copy_bytes(
+    (source, from): (&mut File, &Path),
+    (target, to): (&mut File, &Path),
+    stop: &Stop,
+) -> Result<(), ExportError> {
     let mut buffer = vec![0; 1 << 18];
     loop {
+        stop.check()?;
         let n = match source.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(n) => n,

@@ -8,45 +8,66 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::ExportError;
+use tempfile::TempDir;
+
+use super::{ExportError, Stop};
 
 const ENDING: &str = ".partial";
 
 /// A directory beside the output, removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Staging {
-    folder: tempfile::TempDir,
+pub(super) struct Staging<'s> {
+    /// There until the directory is published or removed.
+    folder: Option<TempDir>,
+    path: PathBuf,
+    stop: &'s Stop,
     /// Holds the lock.
     _held: Option<File>,
 }
 
-impl Staging {
+impl<'s> Staging<'s> {
     /// A new directory in `parent`.
-    pub(super) fn new(parent: &Path, output: &Path) -> Result<Self, ExportError> {
+    pub(super) fn new(parent: &Path, output: &Path, stop: &'s Stop) -> Result<Self, ExportError> {
         let prefix = prefix(output);
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(ENDING);
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        let folder = builder.tempdir_in(parent).map_err(ExportError::write(parent))?;
+        let folder = stop.begin(|| builder.tempdir_in(parent)).map_err(ExportError::write(parent))?;
         // Where directories cannot be locked, leftovers stay where they are.
         let held = File::open(folder.path()).ok().filter(|file| file.try_lock().is_ok());
-        Ok(Self { folder, _held: held })
+        Ok(Self { path: folder.path().to_owned(), folder: Some(folder), stop, _held: held })
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// Gives the finished directory its name.
-    pub(super) fn publish(self, output: &Path) -> Result<(), ExportError> {
-        if output.symlink_metadata().is_ok() {
-            return Err(ExportError::Exists { path: output.to_owned() });
+    pub(super) fn publish(mut self, output: &Path) -> Result<(), ExportError> {
+        let folder = self.folder.take();
+        self.stop.finish(|| {
+            if output.symlink_metadata().is_ok() {
+                return Err(ExportError::Exists { path: output.to_owned() });
+            }
+            fs::rename(&self.path, output).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists
+                | io::ErrorKind::DirectoryNotEmpty
+                | io::ErrorKind::NotADirectory => ExportError::Exists { path: output.to_owned() },
+                _ => ExportError::write(output)(error),
+            })?;
+            // It no longer stands where it would be removed from.
+            let _ = folder.map(TempDir::keep);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        if let Some(folder) = self.folder.take() {
+            self.stop.undo(|| drop(folder));
         }
-        fs::rename(self.path(), output).map_err(ExportError::write(output))?;
-        // It no longer stands where it would be removed from.
-        let _ = self.folder.keep();
-        Ok(())
     }
 }
 
@@ -98,7 +119,8 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         for name in ["x".repeat(255), "ä".repeat(127)] {
             let output = parent.path().join(&name);
-            Staging::new(parent.path(), &output).unwrap().publish(&output).unwrap();
+            let stop = Stop::new();
+            Staging::new(parent.path(), &output, &stop).unwrap().publish(&output).unwrap();
             assert!(output.is_dir());
             assert_ne!(prefix(&output), prefix(Path::new(&format!("{}y", &name[..name.len() - 2]))));
         }
@@ -108,7 +130,8 @@ mod tests {
     fn leftovers_are_removed_unless_somebody_writes_in_them() {
         let parent = tempfile::tempdir().unwrap();
         let output = parent.path().join("new");
-        let live = Staging::new(parent.path(), &output).unwrap();
+        let stop = Stop::new();
+        let live = Staging::new(parent.path(), &output, &stop).unwrap();
         let dead = parent.path().join(".new.dead01.partial");
         let others = [".new.dead01", ".newer.dead01.partial", ".new.er.dead01.partial", "new.dead01.partial"];
         fs::create_dir(&dead).unwrap();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::server::{BASE, Server, endless, greedy, root};
+use crate::outlets::closed_pipe;
 use crate::program::{command, ended};
 
 fn last_error(events: impl Iterator<Item = String>) -> Value {
@@ -75,6 +76,18 @@ fn a_model_that_cannot_be_loaded_ends_the_server() {
     let run = ended(command(root()).args(["serve", "--port", "0", "--model"]).arg(&model).output().unwrap());
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("surgery::"), "{}", run.stderr);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let full = std::fs::File::create("/dev/full").map_or_else(|_| closed_pipe(), Stdio::from);
+    for log in [full, closed_pipe()] {
+        let mut server = Server::logging(BASE, &[], &[], log);
+        server.wait();
+        assert_eq!(server.post("/v1/completions", &greedy("a", 2)).status, 200);
+        server.signal("TERM");
+        assert_eq!(server.code(), Some(0));
+    }
 }
 
 #[test]

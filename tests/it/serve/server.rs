@@ -44,13 +44,18 @@ impl Server {
 
     /// The same, perhaps not ready yet, with variables in its environment.
     pub(super) fn begin(model: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::logging(model, more, variables, Stdio::null())
+    }
+
+    /// The same, with another standard error.
+    pub(super) fn logging(model: &str, more: &[&str], variables: &[(&str, &str)], log: Stdio) -> Self {
         let mut program = command(root());
         program.args(["serve", "--model", model, "--port", "0"]).args(more);
         program
             .env_remove("MLXCEL_API_KEY")
             .envs(variables.iter().copied())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(log);
         let mut child = program.spawn().expect("the program can be run");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("a pipe");
