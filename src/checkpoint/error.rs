@@ -4,6 +4,8 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::diagnostic::system;
+
 /// A refusal: the file and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}`: {reason}", path.display())]
@@ -64,25 +66,10 @@ impl ReadError {
 
     /// What the system said when the file at `path` was opened or read.
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {
-        const TOO_MANY_OPEN_FILES: i32 = 24;
         if error.kind() == io::ErrorKind::NotFound {
             return Self::not_found(path);
         }
-        if error.raw_os_error() == Some(TOO_MANY_OPEN_FILES) {
-            return Self::unreadable(path, "too many open files").help(
-                "every shard stays open until its weights are loaded: raise the limit (`ulimit -n 4096`)",
-            );
-        }
-        // `kind` has the system's words without the number that std puts behind them.
-        let reason = match error.kind() {
-            io::ErrorKind::Other => error.to_string(),
-            kind => kind.to_string(),
-        };
-        let refused = Self::unreadable(path, reason);
-        match error.kind() {
-            io::ErrorKind::PermissionDenied => refused.help("allow reading it (`chmod u+r`)"),
-            _ => refused,
-        }
+        Self::unreadable(path, system::says(error)).help(system::reading(error))
     }
 
     fn not_found(path: &Path) -> Self {

@@ -5,11 +5,15 @@
 
 mod descent;
 mod entry;
+mod refused;
 mod usual;
 
 use super::error::Quoted;
 use super::shard::StoredTensor;
 use descent::descend;
+pub(super) use refused::DAMAGED;
+pub use refused::Refused;
+use refused::{RENAME, TWICE};
 
 /// A checked header.
 #[derive(Debug, Default)]
@@ -26,8 +30,8 @@ impl Header {
     /// Parses the JSON of a header whose data begins at `data_start` in a file of `file_len` bytes.
     ///
     /// # Errors
-    /// The first refusal: a lowercase fragment with the tensor and the numbers.
-    pub fn parse(text: &str, data_start: u64, file_len: u64) -> Result<Self, String> {
+    /// The first refusal.
+    pub fn parse(text: &str, data_start: u64, file_len: u64) -> Result<Self, Refused> {
         let (mut tensors, metadata) = usual::read(text).map_or_else(|| descend(text), Ok)?;
         tensors.iter().try_for_each(|tensor| printable(tensor.key.as_str()))?;
         distinct(&tensors)?;
@@ -42,25 +46,29 @@ impl Header {
 
 /// Refuses names that could play tricks on a terminal, or cost more to match than any real name: they are shown, folded
 /// and matched everywhere.
-fn printable(name: &str) -> Result<(), String> {
+fn printable(name: &str) -> Result<(), Refused> {
     const LONGEST: usize = 4096;
     let plays = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if name.len() > LONGEST {
-        return Err(format!("the name {} has {} bytes, more than {LONGEST}", Quoted(name), name.len()));
+        let reason = format!("the name {} has {} bytes, more than {LONGEST}", Quoted(name), name.len());
+        return Err(Refused::new(reason, RENAME));
     }
     // Names of plain ASCII are nearly all.
     if name.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~')) {
         return Ok(());
     }
     match name.chars().find(|&c| plays(c)) {
-        Some(c) => Err(format!("the name {} has a control character, {}", Quoted(name), c.escape_unicode())),
+        Some(c) => {
+            let reason = format!("the name {} has a control character, {}", Quoted(name), c.escape_unicode());
+            Err(Refused::new(reason, RENAME))
+        }
         None => Ok(()),
     }
 }
 
 /// Refuses two tensors of one name. Many writers sort them; else sorting hashes is cheaper than asking a set of names for
 /// each.
-fn distinct(tensors: &[StoredTensor]) -> Result<(), String> {
+fn distinct(tensors: &[StoredTensor]) -> Result<(), Refused> {
     if tensors.is_sorted_by(|a, b| a.key < b.key) {
         return Ok(());
     }
@@ -74,7 +82,7 @@ fn distinct(tensors: &[StoredTensor]) -> Result<(), String> {
         tensors.iter().map(|tensor| tensor.key.as_str()).map(|name| (hash(name), name)).collect();
     hashed.sort_unstable();
     match hashed.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("two tensors are named {}", Quoted(pair[0].1))),
+        Some(pair) => Err(Refused::new(format!("two tensors are named {}", Quoted(pair[0].1)), TWICE)),
         None => Ok(()),
     }
 }

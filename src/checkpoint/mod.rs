@@ -40,7 +40,7 @@ pub use discover::INDEX_FILE;
 pub use dtype::{byte_length, is_dense_float, mlx_can_load};
 pub use error::{ReadError, ReadErrorKind, ReadWarning, elsewhere, neighbour};
 pub use file::open_regular;
-pub use header::Header;
+pub use header::{Header, Refused};
 pub use index::{Origin, TensorIndex, TensorInfo};
 pub use key::Key;
 pub use listing::Listing;

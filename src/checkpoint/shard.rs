@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::file::open_regular;
-use super::header::Header;
+use super::header::{DAMAGED, Header};
 use super::sniff::sniff;
 use super::{Dtype, Key, ReadError};
 
@@ -19,9 +19,6 @@ use super::{Dtype, Key, ReadError};
 const LONGEST_HEADER: u64 = 100_000_000;
 /// The length of the header's length.
 const PREFIX: u64 = 8;
-
-/// What to do about a header that is wrong.
-const DAMAGED: &str = "the file is damaged, cut short or not safetensors: get or write it again";
 
 /// What tells whether a file is still the one that was planned with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +86,7 @@ impl Shard {
         let data_start = PREFIX + header.len() as u64;
         let parsed = Header::parse(&header, data_start, fingerprint.len);
         let Header { tensors, metadata, trailing } =
-            parsed.map_err(|reason| ReadError::unreadable(path, reason).help(DAMAGED))?;
+            parsed.map_err(|refused| ReadError::unreadable(path, refused.reason).help(refused.help))?;
         let file = Held::new(file);
         Ok((Self { path: path.to_owned(), metadata, data_start, trailing, fingerprint, file }, tensors))
     }

@@ -13,6 +13,7 @@ use tempfile::NamedTempFile;
 use super::session::{self, Ended, Session, rate, seconds};
 use super::{Outcome, interrupt, output};
 use crate::cli::ScoreArgs;
+use crate::diagnostic::system;
 use crate::generate::{Error, Limits, Score, Tokenizer, read_text, score};
 
 pub(super) fn run(args: &ScoreArgs) -> Outcome {
@@ -150,5 +151,6 @@ impl<'p> LogitsFile<'p> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
-    Error::File { path: path.to_owned(), reason: format!("cannot be written: {error}"), help: None }
+    let reason = format!("cannot be written: {}", system::says(error));
+    Error::File { path: path.to_owned(), reason, help: Some(system::writing(error).to_owned()) }
 }

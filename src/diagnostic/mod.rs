@@ -13,6 +13,7 @@ mod look;
 mod position;
 mod render;
 mod sarif;
+pub mod system;
 mod uri;
 
 pub use code::Code;

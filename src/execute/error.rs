@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::checkpoint::{Key, Shard};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, system};
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ExecuteError {
         path: PathBuf,
     },
     /// A tensor's bytes could not be read.
-    #[error("cannot read `{key}` from `{}`: {source}", path.display())]
+    #[error("cannot read `{key}` from `{}`: {}", path.display(), system::says(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -57,8 +57,10 @@ impl From<&ExecuteError> for Diagnostic {
             ExecuteError::Changed { .. } => {
                 (Code::DonorChanged, "run again when nothing writes to the base or its donors")
             }
-            ExecuteError::Read { donor: true, .. } => (Code::DonorUnreadable, "check the file and its disk"),
-            ExecuteError::Read { donor: false, .. } => (Code::ModelUnreadable, "check the file and its disk"),
+            ExecuteError::Read { donor, source, .. } => {
+                let code = if *donor { Code::DonorUnreadable } else { Code::ModelUnreadable };
+                (code, system::reading(source))
+            }
             ExecuteError::NotFinite { .. } => (
                 Code::NotFiniteResult,
                 "use a smaller factor, alpha or donor; of the dtypes f16 ends at 65504, bf16 and f32 at 3.4e38",

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::open_regular;
+use crate::diagnostic::system;
 
 /// Why a text cannot be generated. Every message is a lowercase fragment with names in backticks.
 #[derive(Debug, thiserror::Error)]
@@ -89,17 +90,22 @@ pub const LONGEST_TEXT: u64 = 16 << 20;
 pub(super) fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Error> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Ok(meta) if meta.is_symlink() && !path.exists() => {
+        Ok(meta) if meta.is_symlink() && !path.try_exists().unwrap_or(true) => {
             return Err(Error::file(path, "is a link to a file that does not exist"));
         }
         _ => {}
     }
     let (file, _) = open_regular(path).map_err(|error| {
-        let says_what_it_is = error.reason.starts_with("a ") || error.reason.starts_with("not ");
-        Error::file(path, if says_what_it_is { format!("is {}", error.reason) } else { error.reason })
+        let says_what_it_is = ["a directory, not a file", "not a regular file"].contains(&&*error.reason);
+        let reason = if says_what_it_is { format!("is {}", error.reason) } else { error.reason };
+        Error::File { path: path.to_owned(), reason, help: error.help }
     })?;
     let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| Error::file(path, error.to_string()))?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| Error::File {
+        path: path.to_owned(),
+        reason: system::says(&error),
+        help: Some(system::reading(&error).to_owned()),
+    })?;
     if bytes.len() as u64 > limit {
         return Err(Error::file(path, format!("is longer than {} MiB", limit >> 20)));
     }

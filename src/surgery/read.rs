@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::diagnostic::{Code, Diagnostic, bytes};
+use crate::diagnostic::{Code, Diagnostic, bytes, system};
 
 /// The largest surgery file, in bytes.
 pub(super) const MAX_SIZE: u64 = 4 << 20;
@@ -16,6 +16,9 @@ pub(super) const MAX_SIZE: u64 = 4 << 20;
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     let shown = path.display();
     let refuse = |message: String, help: &str| Err(Diagnostic::new(Code::FileUnreadable, message).help(help));
+    let unreadable = |error: &io::Error| {
+        refuse(format!("cannot read `{shown}`: {}", system::says(error)), system::reading(error))
+    };
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
@@ -30,7 +33,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
                 "check the path; it is relative to the current directory",
             );
         }
-        Err(error) => return refuse(format!("cannot read `{shown}`: {}", reason(&error)), "check the path"),
+        Err(error) => return unreadable(&error),
     };
     if metadata.is_dir() {
         return refuse(format!("`{shown}` is a directory"), "name the YAML file in it");
@@ -48,20 +51,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
             refuse(too_large(path, bytes.len() as u64), "a surgery file has at most 4 MiB (4.19 MB)")
         }
         Ok(_) => Ok(bytes),
-        Err(error) => {
-            refuse(format!("cannot read `{shown}`: {}", reason(&error)), "check the file's permissions")
-        }
+        Err(error) => unreadable(&error),
     }
 }
 
 pub(super) fn too_large(path: &Path, size: u64) -> String {
     format!("`{}` has {}, too much for a surgery file", path.display(), bytes(size))
-}
-
-/// The operating system's words, in our case and without its number.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    let mut signs = text.chars();
-    signs.next().map_or_else(String::new, |first| first.to_lowercase().chain(signs).collect())
 }

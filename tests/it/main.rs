@@ -21,6 +21,7 @@ mod layering;
 mod loading;
 mod looks;
 mod outlets;
+mod paths;
 mod planning;
 mod program;
 mod refused;

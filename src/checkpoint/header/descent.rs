@@ -11,6 +11,7 @@ use super::super::json::{Number, Numbers, Skipped, Text};
 use super::super::shard::StoredTensor;
 use super::super::{Dtype, Key};
 use super::entry::{check, dimension};
+use super::refused::{CONVERT, RESHAPE, Refused, TWICE};
 
 /// More dimensions than any tensor has (`NumPy` has no more either).
 pub(super) const MOST_DIMENSIONS: usize = 64;
@@ -18,7 +19,7 @@ pub(super) const MOST_DIMENSIONS: usize = 64;
 pub(super) type Metadata = Option<Vec<(String, String)>>;
 
 /// Reads the tensors in the order of the text, their ranges relative to the data, and `__metadata__`.
-pub(super) fn descend(text: &str) -> Result<(Vec<StoredTensor>, Metadata), String> {
+pub(super) fn descend(text: &str) -> Result<(Vec<StoredTensor>, Metadata), Refused> {
     // A tensor's entry is rarely shorter than this; the guess must not let a small file claim much memory.
     let mut descent = Descent { tensors: Vec::with_capacity(text.len() / 100), ..Descent::default() };
     let mut json = serde_json::Deserializer::from_str(text);
@@ -41,21 +42,21 @@ struct Descent {
     /// Where the reading stopped, for an error that is in the JSON reader's words.
     stopped: Option<String>,
     /// Our own words for what is wrong, which the JSON reader's error only carries out.
-    refusal: Option<String>,
+    refusal: Option<Refused>,
 }
 
 impl Descent {
-    fn refuse<E: Error>(&mut self, reason: String) -> E {
-        self.refusal = Some(reason);
+    fn refuse<E: Error>(&mut self, refused: impl Into<Refused>) -> E {
+        self.refusal = Some(refused.into());
         E::custom("refused")
     }
 
-    fn refused(self, error: &serde_json::Error) -> String {
+    fn refused(self, error: &serde_json::Error) -> Refused {
         match (self.refusal, self.stopped, error.classify()) {
-            (Some(reason), ..) => reason,
-            (None, Some(place), Category::Data) => format!("{place}: {error}"),
-            (None, None, Category::Data) => format!("the header is not a JSON object: {error}"),
-            _ => format!("the header is not JSON: {error}"),
+            (Some(refused), ..) => refused,
+            (None, Some(place), Category::Data) => format!("{place}: {error}").into(),
+            (None, None, Category::Data) => format!("the header is not a JSON object: {error}").into(),
+            _ => format!("the header is not JSON: {error}").into(),
         }
     }
 
@@ -68,14 +69,17 @@ impl Descent {
     }
 
     /// Moves the shape from `self.numbers` to `self.shape`.
-    fn shape(&mut self, name: &str) -> Result<(), String> {
+    fn shape(&mut self, name: &str) -> Result<(), Refused> {
         self.shape.clear();
         for number in &self.numbers {
             let entry = number.whole().and_then(dimension).ok_or_else(|| {
-                format!(
-                    "tensor {} has a shape entry {number}, which is no whole number below 2^31",
-                    Quoted(name)
-                )
+                let label = Quoted(name);
+                let reason =
+                    format!("tensor {label} has a shape entry {number}, which is no whole number below 2^31");
+                match number.whole() {
+                    Some(_) => Refused::new(reason, RESHAPE),
+                    None => reason.into(),
+                }
             })?;
             self.shape.push(entry);
         }
@@ -110,10 +114,14 @@ impl<'de> Visitor<'de> for &mut Descent {
         while let Some(name) = map.next_key_seed(Text)? {
             if name == "__metadata__" {
                 if std::mem::replace(&mut self.has_metadata, true) {
-                    return Err(self.refuse("two `__metadata__`".into()));
+                    return Err(self.refuse(Refused::new("two `__metadata__`".into(), TWICE)));
                 }
                 let pairs = map.next_value::<Option<Pairs>>();
                 let pairs = pairs.inspect_err(|_| self.stopped = Some("`__metadata__`".into()))?;
+                if let Some(name) = pairs.as_ref().and_then(Pairs::twice) {
+                    let reason = format!("`__metadata__` has two {}", Quoted(name));
+                    return Err(self.refuse(Refused::new(reason, TWICE)));
+                }
                 self.metadata = pairs.map(|pairs| pairs.0);
                 continue;
             }
@@ -162,9 +170,9 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
                     let text = map.next_value_seed(Text)?;
                     let dtype = dtype(&text).ok_or_else(|| {
                         let (label, text) = (Quoted(name), Quoted(&text));
-                        descent.refuse(format!(
-                            "tensor {label} has dtype {text}, which safetensors does not know"
-                        ))
+                        let reason =
+                            format!("tensor {label} has dtype {text}, which safetensors does not know");
+                        descent.refuse(Refused::new(reason, CONVERT))
                     })?;
                     entry.dtype.replace(dtype).is_some()
                 }
@@ -184,7 +192,8 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
                 }
             };
             if twice {
-                return Err(descent.refuse(format!("tensor {} has two `{field}`", Quoted(name))));
+                let reason = format!("tensor {} has two `{field}`", Quoted(name));
+                return Err(descent.refuse(Refused::new(reason, TWICE)));
             }
         }
         Ok(entry)
@@ -197,6 +206,15 @@ fn dtype(text: &str) -> Option<Dtype> {
 
 /// `__metadata__`: strings under names, in file order.
 pub(super) struct Pairs(pub(super) Vec<(String, String)>);
+
+impl Pairs {
+    /// A name that stands there more than once. There are few names.
+    pub(super) fn twice(&self) -> Option<&str> {
+        let mut names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+}
 
 impl<'de> Deserialize<'de> for Pairs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -8,7 +8,7 @@ use properties::by_the_crate;
 /// Parses a header whose data, of `data` bytes, begins right behind it.
 fn parse(text: &str, data: u64) -> Result<Header, String> {
     let start = 8 + text.len() as u64;
-    Header::parse(text, start, start + data)
+    Header::parse(text, start, start + data).map_err(|refused| refused.reason)
 }
 
 #[track_caller]
@@ -80,6 +80,35 @@ fn metadata_must_be_strings() {
         "`__metadata__`: invalid type: string \"a\", expected an object of strings at line 1 column 19",
     );
     refused(r#"{"__metadata__":{},"__metadata__":{}}"#, 0, "two `__metadata__`");
+}
+
+#[test]
+fn metadata_must_have_each_name_once() {
+    refused(r#"{"__metadata__":{"a":"1","b":"2","a":"1"}}"#, 0, "`__metadata__` has two `a`");
+    // By the long way: with an escape in a tensor's name, and by the quick way behind a tensor.
+    refused(r#"{"__metadata__":{"\u0061":"1","a":"2"},"\u0078":{}}"#, 0, "`__metadata__` has two `a`");
+    let entry = r#"{"dtype":"U8","shape":[0],"data_offsets":[0,0]}"#;
+    refused(&format!(r#"{{"x":{entry},"__metadata__":{{"":"","":""}}}}"#), 0, "`__metadata__` has two ``");
+}
+
+#[test]
+fn only_what_a_writer_cannot_have_meant_is_called_damage() {
+    let help = |text: &str| Header::parse(text, 8, 8).expect_err("it is refused").help;
+    let entry = r#"{"dtype":"U8","shape":[0],"data_offsets":[0,0]}"#;
+    let long = "x".repeat(4097);
+    for (text, word) in [
+        (format!(r#"{{"{long}":{entry}}}"#), "4,096 bytes at most"),
+        (format!(r#"{{"a\u0007":{entry}}}"#), "printable"),
+        (format!(r#"{{"x":{entry},"x":{entry}}}"#), "each name once"),
+        (r#"{"__metadata__":{"a":"","a":""}}"#.to_owned(), "each name once"),
+        (r#"{"x":{"dtype":"Q8"}}"#.to_owned(), "convert"),
+        (r#"{"x":{"shape":[2147483648]}}"#.to_owned(), "another shape"),
+        (r#"{"x":{"shape":[-1]}}"#.to_owned(), "damaged"),
+        (r#"{"x":{}}"#.to_owned(), "damaged"),
+        ("{".to_owned(), "damaged"),
+    ] {
+        assert!(help(&text).contains(word), "{text}: {}", help(&text));
+    }
 }
 
 #[test]

@@ -128,6 +128,9 @@ impl<'t> Reader<'t> {
     fn metadata(&mut self) -> Option<Metadata> {
         let mut values = serde_json::Deserializer::from_str(self.text.get(self.at..)?).into_iter();
         let pairs: Option<Pairs> = values.next()?.ok()?;
+        if pairs.as_ref().is_some_and(|pairs| pairs.twice().is_some()) {
+            return None;
+        }
         self.at += values.byte_offset();
         Some(pairs.map(|pairs| pairs.0))
     }

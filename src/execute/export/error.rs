@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::Shard;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, system};
 use crate::execute::ExecuteError;
 
 /// Why there is no export.
@@ -15,13 +15,25 @@ pub enum ExportError {
     #[error(transparent)]
     Execute(#[from] ExecuteError),
     /// There is something at the output's path.
-    #[error("`{}` exists already", path.display())]
+    #[error("`{}` exists already ({what})", path.display())]
     Exists {
         /// The output.
         path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// No directory can be made at the output's path.
+    #[error("{reason}")]
+    Unfit {
+        /// The output.
+        path: PathBuf,
+        /// A lowercase fragment that names it.
+        reason: String,
+        /// What to do about it.
+        help: &'static str,
     },
     /// A file could not be written.
-    #[error("cannot write `{}`: {source}", path.display())]
+    #[error("cannot write `{}`: {}", path.display(), system::says(source))]
     Write {
         /// The file or directory.
         path: PathBuf,
@@ -29,7 +41,7 @@ pub enum ExportError {
         source: io::Error,
     },
     /// A file of the base could not be copied.
-    #[error("cannot copy `{}`: {source}", path.display())]
+    #[error("cannot copy `{}`: {}", path.display(), system::says(source))]
     Copy {
         /// The file.
         path: PathBuf,
@@ -74,33 +86,15 @@ impl From<&ExportError> for Diagnostic {
     fn from(error: &ExportError) -> Self {
         let (code, help) = match error {
             ExportError::Execute(error) => return error.into(),
-            ExportError::Exists { .. } => {
-                (Code::OutputExists, "choose another directory, or remove this one first")
-            }
-            ExportError::Write { source, .. } => (Code::OutputUnwritable, advice(source.kind())),
+            ExportError::Exists { .. } => (Code::OutputExists, "name a directory that does not exist yet"),
+            ExportError::Unfit { help, .. } => (Code::OutputUnwritable, *help),
+            ExportError::Write { source, .. } => (Code::OutputUnwritable, system::writing(source)),
             ExportError::Space { .. } => {
                 (Code::OutputUnwritable, "free some space, or export to another disk")
             }
             ExportError::Interrupted => (Code::OutputUnwritable, "run it again to export from the beginning"),
-            ExportError::Copy { .. } => (Code::ModelUnreadable, "check the file and its disk"),
+            ExportError::Copy { source, .. } => (Code::ModelUnreadable, system::reading(source)),
         };
         Self::new(code, error.to_string()).help(help)
-    }
-}
-
-/// What to do about an output that cannot be written.
-fn advice(kind: io::ErrorKind) -> &'static str {
-    match kind {
-        io::ErrorKind::StorageFull => {
-            "the disk is full, and nothing is left behind: free some space, or export to another disk"
-        }
-        io::ErrorKind::QuotaExceeded => {
-            "your share of the disk is used up, and nothing is left behind: free some space, or export to another disk"
-        }
-        io::ErrorKind::FileTooLarge => {
-            "the file is larger than the system allows (`ulimit -f`), and nothing is left behind: raise that limit, or \
-             export to another disk"
-        }
-        _ => "check that the directory exists and can be written",
     }
 }

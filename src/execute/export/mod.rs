@@ -7,6 +7,7 @@
 mod error;
 mod head;
 mod header;
+mod place;
 mod sidecar;
 mod staging;
 mod stop;
@@ -15,7 +16,7 @@ pub use error::ExportError;
 pub use stop::{Stop, Stopped};
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ use crate::checkpoint::{Origin, Shard};
 use crate::plan::{Plan, Program};
 use head::Head;
 use header::Layout;
+use place::Place;
 use sidecar::Sidecars;
 use staging::Staging;
 
@@ -57,32 +59,22 @@ pub fn export(
     progress: &mut (dyn FnMut(u64, u64) + Send),
     stop: &Stop,
 ) -> Result<Exported, ExportError> {
-    match output.symlink_metadata() {
-        Ok(_) => return Err(ExportError::Exists { path: output.to_owned() }),
-        // A missing parent is named when something is to be written in it.
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        // A name that is too long, a parent that is a file or may not be looked into.
-        Err(error) => return Err(ExportError::write(output)(error)),
-    }
+    let place = Place::of(output, plan)?;
     let mut executor = Executor::new(plan)?;
     let head = Head::of_broken_tie(plan);
     let layouts = Layout::of_shards(plan, head.as_ref())?;
     let files = Sidecars::of(plan)?;
     let total = layouts.iter().map(Layout::file_len).sum::<u64>() + files.bytes();
-    let parent = match output.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let cleared = staging::clear_leftovers(parent, output);
-    check_space(parent, total)?;
-    let folder = Staging::new(parent, output, stop)?;
+    let cleared = staging::clear_leftovers(&place);
+    place.check_space(total)?;
+    let folder = Staging::new(place, stop)?;
     let mut writer = Writer { folder: folder.path(), progress, stop, written: 0, total };
     for layout in &layouts {
         writer.shard(layout)?;
     }
     for program in plan.programs() {
-        let place = header::place(plan, program, &layouts, head.as_ref());
-        writer.edited(&mut executor, program, &layouts, place)?;
+        let at = header::place(plan, program, &layouts, head.as_ref());
+        writer.edited(&mut executor, program, &layouts, at)?;
     }
     if let Some(head) = &head {
         writer.unedited_head(plan, head, &layouts)?;
@@ -95,7 +87,7 @@ pub fn export(
     let tensors = stored.filter(|(_, info)| matches!(info.origin, Origin::Stored { .. })).count()
         + head.map_or(0, |head| head.members.len());
     let bytes = size(folder.path());
-    folder.publish(output)?;
+    folder.publish()?;
     Ok(Exported { report, tensors, bytes, cleared })
 }
 
@@ -103,20 +95,6 @@ pub fn export(
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
-}
-
-/// Refuses to begin what will not fit.
-#[cfg(unix)]
-fn check_space(parent: &Path, needed: u64) -> Result<(), ExportError> {
-    let system = rustix::fs::statvfs(parent).map_err(|error| ExportError::write(parent)(error.into()))?;
-    let free = system.f_bavail.saturating_mul(system.f_frsize);
-    if free < needed { Err(ExportError::Space { path: parent.to_owned(), needed, free }) } else { Ok(()) }
-}
-
-/// Where the system does not say what is free, a full disk is noticed when it is full.
-#[cfg(not(unix))]
-fn check_space(_parent: &Path, _needed: u64) -> Result<(), ExportError> {
-    Ok(())
 }
 
 struct Writer<'w> {

@@ -5,11 +5,12 @@
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::place::Place;
 use super::{ExportError, Stop};
 
 const ENDING: &str = ".partial";
@@ -20,23 +21,25 @@ pub(super) struct Staging<'s> {
     /// There until the directory is published or removed.
     folder: Option<TempDir>,
     path: PathBuf,
+    place: Place,
     stop: &'s Stop,
     /// Holds the lock.
     _held: Option<File>,
 }
 
 impl<'s> Staging<'s> {
-    /// A new directory in `parent`.
-    pub(super) fn new(parent: &Path, output: &Path, stop: &'s Stop) -> Result<Self, ExportError> {
-        let prefix = prefix(output);
+    /// A new directory beside the place.
+    pub(super) fn new(place: Place, stop: &'s Stop) -> Result<Self, ExportError> {
+        let prefix = prefix(&place.output);
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(ENDING);
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        let folder = stop.begin(|| builder.tempdir_in(parent)).map_err(ExportError::write(parent))?;
+        let folder =
+            stop.begin(|| builder.tempdir_in(&place.parent)).map_err(|error| place.refused(error))?;
         // Where directories cannot be locked, leftovers stay where they are.
         let held = File::open(folder.path()).ok().filter(|file| file.try_lock().is_ok());
-        Ok(Self { path: folder.path().to_owned(), folder: Some(folder), stop, _held: held })
+        Ok(Self { path: folder.path().to_owned(), folder: Some(folder), place, stop, _held: held })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -44,16 +47,18 @@ impl<'s> Staging<'s> {
     }
 
     /// Gives the finished directory its name.
-    pub(super) fn publish(mut self, output: &Path) -> Result<(), ExportError> {
+    pub(super) fn publish(mut self) -> Result<(), ExportError> {
         let folder = self.folder.take();
+        let output = &self.place.output;
+        let exists = || ExportError::Exists { path: output.clone(), what: "made meanwhile" };
         self.stop.finish(|| {
             if output.symlink_metadata().is_ok() {
-                return Err(ExportError::Exists { path: output.to_owned() });
+                return Err(exists());
             }
             fs::rename(&self.path, output).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists
-                | io::ErrorKind::DirectoryNotEmpty
-                | io::ErrorKind::NotADirectory => ExportError::Exists { path: output.to_owned() },
+                ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
+                    exists()
+                }
                 _ => ExportError::write(output)(error),
             })?;
             // It no longer stands where it would be removed from.
@@ -72,9 +77,9 @@ impl Drop for Staging<'_> {
 }
 
 /// Removes what exports to the same place left behind when they were killed, and says what that was.
-pub(super) fn clear_leftovers(parent: &Path, output: &Path) -> Vec<PathBuf> {
-    let prefix = prefix(output);
-    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+pub(super) fn clear_leftovers(place: &Place) -> Vec<PathBuf> {
+    let prefix = prefix(&place.output);
+    let Ok(entries) = fs::read_dir(&place.parent) else { return Vec::new() };
     let named = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // What is random about it has no dot, so that `a` does not take `a.b`'s for its own.
@@ -89,7 +94,7 @@ pub(super) fn clear_leftovers(parent: &Path, output: &Path) -> Vec<PathBuf> {
 /// Removes a directory that nobody holds.
 fn remove(path: &Path) -> io::Result<()> {
     if !path.symlink_metadata()?.is_dir() {
-        return Err(io::ErrorKind::NotADirectory.into());
+        return Err(ErrorKind::NotADirectory.into());
     }
     let folder = File::open(path)?;
     folder.try_lock()?;
@@ -114,13 +119,17 @@ fn prefix(output: &Path) -> String {
 mod tests {
     use super::*;
 
+    fn place(parent: &Path, name: &str) -> Place {
+        Place { parent: parent.to_owned(), output: parent.join(name) }
+    }
+
     #[test]
     fn an_output_may_have_the_longest_name_there_is() {
         let parent = tempfile::tempdir().unwrap();
         for name in ["x".repeat(255), "ä".repeat(127)] {
-            let output = parent.path().join(&name);
             let stop = Stop::new();
-            Staging::new(parent.path(), &output, &stop).unwrap().publish(&output).unwrap();
+            Staging::new(place(parent.path(), &name), &stop).unwrap().publish().unwrap();
+            let output = parent.path().join(&name);
             assert!(output.is_dir());
             assert_ne!(prefix(&output), prefix(Path::new(&format!("{}y", &name[..name.len() - 2]))));
         }
@@ -129,9 +138,8 @@ mod tests {
     #[test]
     fn leftovers_are_removed_unless_somebody_writes_in_them() {
         let parent = tempfile::tempdir().unwrap();
-        let output = parent.path().join("new");
         let stop = Stop::new();
-        let live = Staging::new(parent.path(), &output, &stop).unwrap();
+        let live = Staging::new(place(parent.path(), "new"), &stop).unwrap();
         let dead = parent.path().join(".new.dead01.partial");
         let others = [".new.dead01", ".newer.dead01.partial", ".new.er.dead01.partial", "new.dead01.partial"];
         fs::create_dir(&dead).unwrap();
@@ -140,7 +148,7 @@ mod tests {
             fs::create_dir(parent.path().join(other)).unwrap();
         }
         fs::write(parent.path().join(".new.file01.partial"), "a file").unwrap();
-        assert_eq!(clear_leftovers(parent.path(), &output), [dead]);
+        assert_eq!(clear_leftovers(&place(parent.path(), "new")), [dead]);
         assert!(live.path().exists() && others.iter().all(|other| parent.path().join(other).exists()));
         drop(live);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), others.len() + 1);
