@@ -8,13 +8,15 @@
 
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::{Checkpoint, Packing, UNNAMED_FLOATS, packing};
+use crate::checkpoint::{Checkpoint, Origin, Packing, UNNAMED_FLOATS, packing};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::execute::Report;
 use crate::mlx;
 use crate::model::{self, Model};
 use crate::plan::Plan;
-use crate::weights::{Holdings, Kept, Policy, Precision, Progress, WeightMap, broken, total_memory};
+use crate::weights::{
+    Holdings, Kept, Policy, Precision, Progress, WeightMap, broken, check_limit, total_memory,
+};
 
 /// How to load.
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,6 +101,8 @@ fn carry_out(
     let start = Instant::now();
     let checkpoint = plan.base();
     refuse_foreign_packing(checkpoint)?;
+    let holdings = Holdings::of(checkpoint);
+    check_limit(needed(checkpoint, options, &holdings))?;
 
     let weights = WeightMap::open(checkpoint)?;
     // Surgery keeps keys, shapes and dtypes, so a model that can be built of the stored tensors can be built of the
@@ -111,7 +115,6 @@ fn carry_out(
     let weights = weights.text_model(config)?;
     let surgery = operating.elapsed();
 
-    let holdings = Holdings::of(checkpoint);
     let finite = || weights.is_finite_in_f16().map_err(|error| broken(&error));
     let policy = Policy::decide(options.precision, mlx::device(), &holdings, total_memory(), finite)?;
     let weights = match kept {
@@ -121,6 +124,17 @@ fn carry_out(
     let model = model::build(config, weights)?;
     unchanged(checkpoint)?;
     Ok((model, report, policy, Timings { surgery, total: start.elapsed() }))
+}
+
+/// Bytes of addresses that the weights take at least, whatever the dtype policy decides: as f32, or as they are stored.
+fn needed(checkpoint: &Checkpoint, options: Options, holdings: &Holdings) -> u64 {
+    let entries = checkpoint.weights.index.entries().iter();
+    let stored = entries.filter_map(|(_, info)| match &info.origin {
+        Origin::Stored { range, .. } => Some(range.end - range.start),
+        Origin::Tied(_) => None,
+    });
+    let stored = stored.sum();
+    if options.precision == Precision::F32 { holdings.f32_bytes.max(stored) } else { stored }
 }
 
 /// Packed weights are known by their tensors; methods that MLX does not have announce themselves in the configuration

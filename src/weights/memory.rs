@@ -1,16 +1,76 @@
 //! Memory of machine and process.
 
 use std::fs;
+use std::thread::available_parallelism;
 
+use rustix::process::{Resource, getrlimit};
+
+use crate::diagnostic::{Code, Diagnostic, bytes};
 use crate::mlx;
 
-/// The machine's memory in bytes, or what its control group is allowed, where the system says.
+/// The machine's memory in bytes, or what its control group or the process is allowed, where the system says.
 #[must_use]
 pub fn total_memory() -> Option<u64> {
     let total = kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let limit = limit.and_then(|limit| limit.trim().parse::<u64>().ok());
-    Some(limit.map_or(total, |limit| limit.min(total)))
+    let limits = limit.into_iter().chain(Limit::of_process().map(|limit| limit.room()));
+    Some(limits.fold(total, u64::min))
+}
+
+/// Refuses a limit of the process's addresses (`ulimit -v`) that weights of so many bytes do not fit in. The libraries
+/// that compute wait for ever, or end the program, when they get no memory. What a long context takes comes on top, and
+/// is not known here.
+///
+/// # Errors
+/// What is needed, and what there is.
+pub(crate) fn check_limit(weights: u64) -> Result<(), Diagnostic> {
+    match Limit::of_process() {
+        Some(limit) if limit.room() < weights => {
+            let needed = limit.taken + weights;
+            let message = format!(
+                "the process may have {} of addresses (`ulimit -v`), and the model needs {}",
+                bytes(limit.most),
+                bytes(needed)
+            );
+            let help = format!(
+                "raise the limit to {} or more (`ulimit -v {}`)",
+                bytes(needed),
+                needed.div_ceil(1024)
+            );
+            Err(Diagnostic::new(Code::ModelUnreadable, message).help(help))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many addresses the process may have; far more than it has memory.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    most: u64,
+    /// By what is loaded, and by threads that are going to start.
+    taken: u64,
+}
+
+impl Limit {
+    /// Libraries that are loaded when they are first used, buffers of products, results of steps.
+    const BUFFERS: u64 = 512 << 20;
+    /// The allocator's and the stack of a thread. MLX, its BLAS and rayon have a few for each core, most of them small.
+    const THREADS: u64 = 128 << 20;
+
+    /// The limit, if there is one.
+    fn of_process() -> Option<Self> {
+        let most = getrlimit(Resource::As).current?;
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let cores = available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let taken = kilobytes(&status, "VmSize:")? + Self::BUFFERS + cores * Self::THREADS;
+        Some(Self { most, taken })
+    }
+
+    /// What is left for weights.
+    fn room(&self) -> u64 {
+        self.most.saturating_sub(self.taken)
+    }
 }
 
 /// The most bytes that the process has had resident; where the system does not say, the most that MLX has held.

@@ -19,6 +19,7 @@ mod text;
 
 pub use kept::Kept;
 pub use matrix::Matrix;
+pub(crate) use memory::check_limit;
 pub use memory::{peak_memory, total_memory};
 pub use precision::{Holdings, Policy, Precision};
 

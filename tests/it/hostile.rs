@@ -174,3 +174,36 @@ fn more_shards_than_files_may_be_open_are_planned() {
     assert_eq!(run.code, 0, "{run:#?}");
     assert!(stage.dir().join("new").join("model-00299.safetensors").exists());
 }
+
+#[cfg(all(target_os = "linux", feature = "mlx"))]
+#[test]
+fn a_limit_of_addresses_that_would_hang_the_libraries_is_refused() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales/base-bf16");
+    let generate = |kibibytes: u64| {
+        let script = format!("ulimit -v {kibibytes}; exec \"$@\"");
+        let mut sh = Command::new("sh");
+        sh.args([
+            "-c",
+            &script,
+            "sh",
+            env!("CARGO_BIN_EXE_mlxcel"),
+            "generate",
+            "--prompt",
+            "Once",
+            "--model",
+        ]);
+        sh.arg(&model).args(["--max-tokens", "3", "--quiet"]).env_remove("MLXCEL_SURGERY");
+        ended(sh.output().expect("the program can be run"))
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    for kibibytes in [400_000, 700_000, 900_000] {
+        let run = generate(kibibytes);
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:#?}");
+        assert!(
+            run.stderr.contains("of addresses (`ulimit -v`)") && run.stderr.contains("raise"),
+            "{run:#?}"
+        );
+    }
+    let run = generate(1_500_000 + cores * 300_000);
+    assert_eq!(run.code, 0, "{run:#?}");
+}
