@@ -5,11 +5,18 @@
 use std::ops::{AddAssign, BitAnd};
 
 use super::float::STRIP;
+use super::lanes::Group;
+#[cfg(not(target_arch = "x86_64"))]
+use super::lanes::gather;
+#[cfg(target_arch = "x86_64")]
+use super::wide;
 
 /// The bits of an element.
 pub(super) trait Bits:
-    Copy + Eq + Default + AddAssign + BitAnd<Output = Self> + From<bool> + Into<u32>
+    Copy + Ord + Default + AddAssign + BitAnd<Output = Self> + From<bool> + Into<u32>
 {
+    /// All but the sign.
+    const MAGNITUDE: Self;
     /// The same in a file, little-endian.
     type Bytes: Copy;
     fn from_bytes(bytes: Self::Bytes) -> Self;
@@ -20,6 +27,7 @@ pub(super) trait Bits:
 }
 
 impl Bits for u16 {
+    const MAGNITUDE: Self = 0x7fff;
     type Bytes = [u8; 2];
 
     #[inline(always)]
@@ -44,6 +52,7 @@ impl Bits for u16 {
 }
 
 impl Bits for u32 {
+    const MAGNITUDE: Self = 0x7fff_ffff;
     type Bytes = [u8; 4];
 
     #[inline(always)]
@@ -72,10 +81,42 @@ pub(super) type Stretch<B> = [<B as Bits>::Bytes; STRIP];
 
 /// Where a whole strip of a result goes.
 pub(super) struct Target<'t, B: Bits> {
-    pub(super) bytes: &'t mut Stretch<B>,
-    /// Whether nobody reads it soon, so that it need not go through the caches.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has such stores"))]
-    pub(super) past_caches: bool,
+    groups: &'t mut [Group<B::Bytes>],
+    /// Whether nobody reads it soon, so that it need not go through the caches. Only if such stores can be used there.
+    past_caches: bool,
+}
+
+impl<'t, B: Bits> Target<'t, B> {
+    /// These bytes, if they are a whole strip.
+    #[inline(always)]
+    pub(super) fn whole(bytes: &'t mut [u8], past_caches: bool) -> Option<Self> {
+        let stretch: &mut Stretch<B> = B::elements_mut(bytes).try_into().ok()?;
+        let past_caches = past_caches && can_pass_caches(stretch.as_ptr().addr());
+        Some(Self { groups: stretch.as_chunks_mut().0, past_caches })
+    }
+
+    /// Stores the group number `i`.
+    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "stores past the caches"))]
+    pub(super) fn put(&mut self, i: usize, group: &Group<B>) {
+        // SAFETY: asked for before it was set.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            wide::store(group, &mut self.groups[i], self.past_caches);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        for (bytes, bits) in self.groups[i].iter_mut().zip(group) {
+            *bytes = bits.to_bytes();
+        }
+    }
+}
+
+#[inline(always)]
+fn can_pass_caches(address: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return wide::can_stream(address);
+    #[cfg(not(target_arch = "x86_64"))]
+    return address == 0;
 }
 
 /// These bytes, if they are a whole strip. A length that the compiler knows makes loops over it fast.
@@ -84,10 +125,14 @@ pub(super) fn whole<B: Bits>(bytes: &[u8]) -> Option<&Stretch<B>> {
     B::elements(bytes).try_into().ok()
 }
 
-/// The same to write to.
+/// The group number `i`.
 #[inline(always)]
-pub(super) fn whole_mut<B: Bits>(bytes: &mut [u8]) -> Option<&mut Stretch<B>> {
-    B::elements_mut(bytes).try_into().ok()
+pub(super) fn group<B: Bits>(stretch: &Stretch<B>, i: usize) -> Group<B> {
+    let bytes = &stretch.as_chunks().0[i];
+    #[cfg(target_arch = "x86_64")]
+    return wide::load(bytes);
+    #[cfg(not(target_arch = "x86_64"))]
+    return gather(|i| B::from_bytes(bytes[i]));
 }
 
 /// Reads at most a strip. What it lacks becomes 0.
@@ -108,7 +153,7 @@ pub(super) fn load<B: Bits>(bytes: &[u8], bits: &mut [B; STRIP]) {
 /// Writes at most a strip.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn store<B: Bits>(bits: &[B; STRIP], bytes: &mut [u8]) {
-    if let Some(stretch) = whole_mut::<B>(bytes) {
+    if let Ok(stretch) = <&mut Stretch<B>>::try_from(B::elements_mut(bytes)) {
         for (bits, bytes) in bits.iter().zip(stretch) {
             *bytes = bits.to_bytes();
         }

@@ -4,7 +4,11 @@
 //! b · sin(tθ)/sin θ, θ the angle between them. Tensors that are (nearly) parallel, zero or not finite have no such
 //! arc and are mixed as LERP.
 
-use super::float::{Machine, Plain, STRIP, Work, decode};
+use super::bits::{group, whole};
+use super::float::{STRIP, Work, decode};
+#[cfg(target_arch = "x86_64")]
+use super::lanes::is_wide;
+use super::lanes::{GROUPS, Lanes, Machine, Partials, Plain};
 #[cfg(target_arch = "x86_64")]
 use super::wide::Wide;
 use crate::checkpoint::Dtype;
@@ -14,9 +18,6 @@ pub(super) const BLOCK: usize = 65_536;
 
 /// How near to ±1 the cosine may come before SLERP is LERP.
 const PARALLEL: f64 = 1.0 - 1e-6;
-
-/// Eight sums over every eighth element: an order that vectors can keep.
-type Lanes = [f64; 8];
 
 /// The sums that an angle follows from, over any number of elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -29,9 +30,9 @@ pub(super) struct Sums {
 /// The sums of one block, fed strip by strip.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BlockSums {
-    dot: Lanes,
-    a_square: Lanes,
-    b_square: Lanes,
+    dot: Partials,
+    a_square: Partials,
+    b_square: Partials,
 }
 
 /// The weights of a and b in a LERP; `ratio` is b's.
@@ -69,12 +70,12 @@ impl BlockSums {
     )]
     pub(super) fn feed(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
-            #[target_feature(enable = "avx2,f16c")]
+        if is_wide() {
+            #[target_feature(enable = "avx2,f16c,fma")]
             fn wide(sums: &mut BlockSums, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
                 sums.strips::<Wide>(a, b);
             }
-            // SAFETY: the processor has AVX2 and F16C, the only features that `wide` is compiled for.
+            // SAFETY: the processor has AVX2, F16C and FMA, the only features that `wide` is compiled for.
             return unsafe { wide(self, a, b) };
         }
         self.strips::<Plain>(a, b);
@@ -83,30 +84,50 @@ impl BlockSums {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
     fn strips<M: Machine>(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
-        // Products of two f32 are exact in f64.
-        let (mut a_values, mut b_values) = ([f32::ZERO; STRIP], [f32::ZERO; STRIP]);
         let (a_width, b_width) = (a.0.bitsize() / 8, b.0.bitsize() / 8);
-        let [mut dot, mut a_square, mut b_square] = [self.dot, self.a_square, self.b_square];
-        for (a_bytes, b_bytes) in a.1.chunks(STRIP * a_width).zip(b.1.chunks(STRIP * b_width)) {
-            // Zeros beyond the end change no sum.
-            decode::<M, _>(a.0, a_bytes, &mut a_values);
-            decode::<M, _>(b.0, b_bytes, &mut b_values);
-            for (eight_a, eight_b) in a_values.as_chunks::<8>().0.iter().zip(b_values.as_chunks::<8>().0) {
-                for lane in 0..8 {
-                    let (a, b) = (f64::from(eight_a[lane]), f64::from(eight_b[lane]));
-                    dot[lane] += a * b;
-                    a_square[lane] += a * a;
-                    b_square[lane] += b * b;
+        let strips = a.1.chunks(STRIP * a_width).zip(b.1.chunks(STRIP * b_width));
+        let (mut a_values, mut b_values) = ([f32::ZERO; STRIP], [f32::ZERO; STRIP]);
+        let mut sums = *self;
+        for (a_bytes, b_bytes) in strips {
+            match (a.0, b.0, whole::<u16>(a_bytes), whole::<u16>(b_bytes)) {
+                (Dtype::BF16, Dtype::BF16, Some(a), Some(b)) => {
+                    for i in 0..GROUPS {
+                        sums.add(M::widen_brain(&group::<u16>(a, i)), M::widen_brain(&group::<u16>(b, i)));
+                    }
+                }
+                (Dtype::F16, Dtype::F16, Some(a), Some(b)) => {
+                    for i in 0..GROUPS {
+                        sums.add(M::widen_half(&group::<u16>(a, i)), M::widen_half(&group::<u16>(b, i)));
+                    }
+                }
+                _ => {
+                    // Zeros beyond the end change no sum.
+                    decode::<M, _>(a.0, a_bytes, &mut a_values);
+                    decode::<M, _>(b.0, b_bytes, &mut b_values);
+                    for (a, b) in a_values.as_chunks().0.iter().zip(b_values.as_chunks().0) {
+                        sums.add(M::Halves::load(a), M::Halves::load(b));
+                    }
                 }
             }
         }
-        *self = Self { dot, a_square, b_square };
+        *self = sums;
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
+    fn add<L: Lanes<f32>>(&mut self, a: L, b: L) {
+        a.add_products(b, &mut self.dot);
+        a.add_products(a, &mut self.a_square);
+        b.add_products(b, &mut self.b_square);
     }
 
     /// The block's sums.
     pub(super) fn total(&self) -> Sums {
-        let add_up = |lanes: &Lanes| lanes.iter().sum();
-        Sums { dot: add_up(&self.dot), a_square: add_up(&self.a_square), b_square: add_up(&self.b_square) }
+        Sums {
+            dot: self.dot.iter().sum(),
+            a_square: self.a_square.iter().sum(),
+            b_square: self.b_square.iter().sum(),
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
-use super::float::{Plain, STRIP, decode};
+use super::float::{STRIP, decode};
+use super::lanes::Plain;
 use super::{ExecuteError, Executor};
 use crate::checkpoint::{Dtype, Key, Origin, Shard, TensorInfo, Weights};
 use crate::plan::Plan;

@@ -9,12 +9,11 @@
 
 use std::ops::{Add, Mul, Sub};
 
-#[cfg(target_arch = "x86_64")]
-use super::wide;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
-use super::bits::{Bits, Stretch, Target, load};
+use super::bits::{Bits, load};
+use super::lanes::{Group, Lanes, Machine};
 use crate::checkpoint::Dtype;
 
 /// Elements that are worked on at a time, in arrays that stay in a first-level cache. Divides the tile.
@@ -22,7 +21,7 @@ pub(super) const STRIP: usize = 1024;
 
 /// A working precision.
 pub(super) trait Work:
-    Copy + PartialEq + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+    Copy + Default + PartialEq + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     const ZERO: Self;
     const ONE: Self;
@@ -115,21 +114,8 @@ impl Work for f64 {
     }
 }
 
-/// As many values as are worked on at a time. What a tensor's last strip lacks is 0.
+/// As many values as are worked on at a time in memory. What a tensor's last strip lacks is 0.
 pub(super) type Values<W> = [W; STRIP];
-
-/// The instructions that code is compiled for.
-pub(super) trait Machine {
-    /// Whether the processor has AVX2 and F16C.
-    const WIDE: bool;
-}
-
-/// What every processor of the platform has.
-pub(super) enum Plain {}
-
-impl Machine for Plain {
-    const WIDE: bool = false;
-}
 
 /// A float dtype as a base tensor has it.
 pub(super) trait Stored {
@@ -137,25 +123,29 @@ pub(super) trait Stored {
     type Bits: Bits;
     /// What it is worked on in.
     type Work: Work;
+    /// A group of those in registers.
+    type Lanes<M: Machine>: Lanes<Self::Work>;
     const DTYPE: Dtype;
     /// The least magnitude that does not encode to a finite number.
     const LIMIT: Self::Work;
     /// The least normal number.
     const NORMAL: Self::Work;
+    /// The least magnitude there is beside 0.
+    const LEAST: Self::Work;
+    /// The bits of infinity.
+    const INFINITY: Self::Bits;
     /// Exact.
     fn decode<M: Machine>(bits: &[Self::Bits; STRIP], values: &mut Values<Self::Work>);
     /// Rounds `value(i)` for each i, and says whether all are below the limit. If not, no bits are of use but by
     /// [`encode_any`](Self::encode_any).
     fn encode<M: Machine>(value: impl Fn(usize) -> Self::Work, bits: &mut [Self::Bits; STRIP]) -> bool;
-    /// The same of what `value` makes of the inputs' elements, in one pass from bytes to bits. Values that are not below
-    /// the limit must come of `value`'s arithmetic or of the inputs: no NaN may have bits that no input could have.
-    fn fuse<M: Machine, const N: usize>(
-        inputs: [&Stretch<Self::Bits>; N],
-        value: impl Fn([Self::Work; N]) -> Self::Work,
-        out: Target<'_, Self::Bits>,
-    ) -> bool;
     /// The same for any values, infinities and NaNs too.
     fn encode_any(value: impl Fn(usize) -> Self::Work, bits: &mut [Self::Bits; STRIP]);
+    /// [`decode`](Self::decode) for a group.
+    fn widen<M: Machine>(bits: &Group<Self::Bits>) -> Self::Lanes<M>;
+    /// Rounds a group. What is not below the limit becomes infinite or NaN, but for a NaN that came of no input of this
+    /// dtype: its bits may be of no use.
+    fn narrow<M: Machine>(values: Self::Lanes<M>) -> Group<Self::Bits>;
 }
 
 /// F16.
@@ -168,56 +158,29 @@ pub(super) enum Single {}
 impl Stored for Half {
     type Bits = u16;
     type Work = f32;
+    type Lanes<M: Machine> = M::Halves;
     const DTYPE: Dtype = Dtype::F16;
     // Halfway between the largest f16, 65504, and the next power of two; the tie goes up.
     const LIMIT: f32 = 65520.0;
     const NORMAL: f32 = f16::MIN_POSITIVE.to_f32_const();
+    const LEAST: f32 = f16::MIN_POSITIVE_SUBNORMAL.to_f32_const();
+    const INFINITY: u16 = 0x7c00;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn decode<M: Machine>(bits: &[u16; STRIP], values: &mut Values<f32>) {
-        #[cfg(target_arch = "x86_64")]
-        if M::WIDE {
-            return wide::decode::<M>(bits, values);
+        for (bits, values) in bits.as_chunks().0.iter().zip(values.as_chunks_mut().0) {
+            *values = M::widen_half(bits).store();
         }
-        bits.reinterpret_cast::<f16>().convert_to_f32_slice(values);
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn encode<M: Machine>(value: impl Fn(usize) -> f32, bits: &mut [u16; STRIP]) -> bool {
         let mut values = [0.0; STRIP];
         let highest = settle(value, &mut values);
-        #[cfg(target_arch = "x86_64")]
-        if M::WIDE {
-            wide::encode::<M>(&values, bits);
-            return highest < Self::LIMIT.to_bits();
+        for (values, bits) in values.as_chunks().0.iter().zip(bits.as_chunks_mut().0) {
+            *bits = M::narrow_half(M::Halves::load(values));
         }
-        bits.reinterpret_cast_mut::<f16>().convert_from_f32_slice(&values);
         highest < Self::LIMIT.to_bits()
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn fuse<M: Machine, const N: usize>(
-        inputs: [&Stretch<u16>; N],
-        value: impl Fn([f32; N]) -> f32,
-        out: Target<'_, u16>,
-    ) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if M::WIDE {
-            return wide::fuse_half::<M, N>(inputs, value, out) < Self::LIMIT.to_bits();
-        }
-        let mut values = [[0.0; STRIP]; N];
-        let mut bits = [0; STRIP];
-        for (values, input) in values.iter_mut().zip(inputs) {
-            for (bits, bytes) in bits.iter_mut().zip(input) {
-                *bits = u16::from_le_bytes(*bytes);
-            }
-            Self::decode::<M>(&bits, values);
-        }
-        let sound = Self::encode::<M>(|i| value(gather(|n| values[n][i])), &mut bits);
-        for (bytes, bits) in out.bytes.iter_mut().zip(bits) {
-            *bytes = bits.to_le_bytes();
-        }
-        sound
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -228,6 +191,16 @@ impl Stored for Half {
         for bits in bits {
             *bits = if *bits & 0x7fff > 0x7c00 { 0x7e00 } else { *bits };
         }
+    }
+
+    #[inline(always)]
+    fn widen<M: Machine>(bits: &Group<u16>) -> M::Halves {
+        M::widen_half(bits)
+    }
+
+    #[inline(always)]
+    fn narrow<M: Machine>(values: M::Halves) -> Group<u16> {
+        M::narrow_half(values)
     }
 }
 
@@ -245,15 +218,18 @@ fn settle(value: impl Fn(usize) -> f32, values: &mut Values<f32>) -> u32 {
 impl Stored for Brain {
     type Bits = u16;
     type Work = f32;
+    type Lanes<M: Machine> = M::Brains;
     const DTYPE: Dtype = Dtype::BF16;
     // Halfway between the largest bf16 and the next power of two; the tie goes up.
     const LIMIT: f32 = f32::from_bits(0x7f7f_8000);
     const NORMAL: f32 = f32::MIN_POSITIVE;
+    const LEAST: f32 = f32::from_bits(1 << 16);
+    const INFINITY: u16 = 0x7f80;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn decode<M: Machine>(bits: &[u16; STRIP], values: &mut Values<f32>) {
         for (value, bits) in values.iter_mut().zip(bits) {
-            *value = widen(*bits);
+            *value = brain_to_single(*bits);
         }
     }
 
@@ -263,26 +239,7 @@ impl Stored for Brain {
         for (i, bits) in bits.iter_mut().enumerate() {
             let wide = value(i).to_bits();
             highest = highest.max(wide & 0x7fff_ffff);
-            *bits = round_to_brain(wide);
-        }
-        highest < Self::LIMIT.to_bits()
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    fn fuse<M: Machine, const N: usize>(
-        inputs: [&Stretch<u16>; N],
-        value: impl Fn([f32; N]) -> f32,
-        out: Target<'_, u16>,
-    ) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if M::WIDE {
-            return wide::fuse_brain::<M, N>(inputs, value, out) < 0x7f80;
-        }
-        let mut highest = 0;
-        for (i, bytes) in out.bytes.iter_mut().enumerate() {
-            let wide = value(gather(|n| widen(u16::from_le_bytes(inputs[n][i])))).to_bits();
-            highest = highest.max(wide & 0x7fff_ffff);
-            *bytes = round_to_brain(wide).to_le_bytes();
+            *bits = single_to_brain(wide);
         }
         highest < Self::LIMIT.to_bits()
     }
@@ -291,47 +248,44 @@ impl Stored for Brain {
     fn encode_any(value: impl Fn(usize) -> f32, bits: &mut [u16; STRIP]) {
         for (i, bits) in bits.iter_mut().enumerate() {
             let wide = value(i).to_bits();
-            *bits = if wide & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0 } else { round_to_brain(wide) };
+            *bits = if wide & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0 } else { single_to_brain(wide) };
         }
     }
-}
 
-/// One element of each input. The compiler vectorises this, but not what [`array::map`] does.
-#[inline(always)]
-pub(super) fn gather<W: Work, const N: usize>(input: impl Fn(usize) -> W) -> [W; N] {
-    let mut elements = [W::ZERO; N];
-    for (n, element) in elements.iter_mut().enumerate() {
-        *element = input(n);
+    #[inline(always)]
+    fn widen<M: Machine>(bits: &Group<u16>) -> M::Brains {
+        M::widen_brain(bits)
     }
-    elements
+
+    #[inline(always)]
+    fn narrow<M: Machine>(values: M::Brains) -> Group<u16> {
+        M::narrow_brain(values)
+    }
 }
 
 /// What a BF16 stands for.
 #[inline(always)]
-fn widen(bits: u16) -> f32 {
+pub(super) fn brain_to_single(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// The upper half of an f32's bits, rounded.
+/// The nearest BF16 to an f32 that is no NaN. Adding just under half a unit, and a little more when the kept part is odd,
+/// rounds ties to even.
 #[inline(always)]
-fn round_to_brain(wide: u32) -> u16 {
-    (round_up_to_brain(wide) >> 16) as u16
-}
-
-/// An f32's bits, of which the upper half is then the nearest BF16's. Adding just under half a unit, and a little more
-/// when the kept part is odd, rounds ties to even.
-#[inline(always)]
-pub(super) fn round_up_to_brain(wide: u32) -> u32 {
-    wide.wrapping_add(0x7fff + (wide >> 16 & 1))
+pub(super) fn single_to_brain(bits: u32) -> u16 {
+    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
 impl Stored for Single {
     type Bits = u32;
     type Work = f64;
+    type Lanes<M: Machine> = M::Doubles;
     const DTYPE: Dtype = Dtype::F32;
     // Halfway between the largest f32 and the next power of two; the tie goes up.
     const LIMIT: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
     const NORMAL: f64 = f32::MIN_POSITIVE as f64;
+    const LEAST: f64 = f32::from_bits(1) as f64;
+    const INFINITY: u32 = 0x7f80_0000;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn decode<M: Machine>(bits: &[u32; STRIP], values: &mut Values<f64>) {
@@ -353,27 +307,21 @@ impl Stored for Single {
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
-    fn fuse<M: Machine, const N: usize>(
-        inputs: [&Stretch<u32>; N],
-        value: impl Fn([f64; N]) -> f64,
-        out: Target<'_, u32>,
-    ) -> bool {
-        let mut highest = 0;
-        for (i, bytes) in out.bytes.iter_mut().enumerate() {
-            let bits = (value(gather(|n| f64::from(f32::from_le_bytes(inputs[n][i])))) as f32).to_bits();
-            highest = highest.max(bits & 0x7fff_ffff);
-            *bytes = bits.to_le_bytes();
-        }
-        highest < f32::INFINITY.to_bits()
-    }
-
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
     fn encode_any(value: impl Fn(usize) -> f64, bits: &mut [u32; STRIP]) {
         for (i, bits) in bits.iter_mut().enumerate() {
             let narrow = (value(i) as f32).to_bits();
             *bits = if narrow & 0x7fff_ffff > 0x7f80_0000 { 0x7fc0_0000 } else { narrow };
         }
+    }
+
+    #[inline(always)]
+    fn widen<M: Machine>(bits: &Group<u32>) -> M::Doubles {
+        M::widen_single(bits)
+    }
+
+    #[inline(always)]
+    fn narrow<M: Machine>(values: M::Doubles) -> Group<u32> {
+        M::narrow_single(values)
     }
 }
 
@@ -385,7 +333,7 @@ pub(super) fn decode<M: Machine, W: Work>(dtype: Dtype, bytes: &[u8], values: &m
             let mut bits = [0; STRIP];
             load(bytes, &mut bits);
             for (value, bits) in values.iter_mut().zip(bits) {
-                *value = W::from_f32(widen(bits));
+                *value = W::from_f32(brain_to_single(bits));
             }
         }
         Dtype::F16 => {

@@ -16,6 +16,7 @@ mod error;
 mod export;
 mod float;
 mod job;
+mod lanes;
 mod recipe;
 mod region;
 mod report;

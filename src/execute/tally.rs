@@ -1,4 +1,4 @@
-//! [`Tally`]: what is counted while a program runs. Sums are taken in one fixed order.
+//! [`Tally`]: what is counted while a program runs. Partials are taken in one fixed order.
 
 #![cfg_attr(
     not(debug_assertions),
@@ -6,7 +6,8 @@
 )]
 
 use super::bits::Bits;
-use super::float::{Machine, STRIP, Stored, Values, Work};
+use super::float::{STRIP, Stored, Values, Work};
+use super::lanes::{GROUPS, Group, Lanes, Machine, Partials};
 use super::recipe::Member;
 
 /// What one action did to some elements.
@@ -68,22 +69,46 @@ impl Tally {
         self.lost += u64::from(lost.into());
     }
 
+    /// Adds what was counted of a strip that was scaled.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_scaled<B: Bits>(&mut self, groups: &Groups<B>, factor: f64) {
+        self.add_counts(groups);
+        let square = groups.before_square.iter().sum::<f64>();
+        self.before_square += square;
+        self.change_square += (factor - 1.0) * (factor - 1.0) * square;
+    }
+
+    /// Adds what was counted of a strip that was changed in any way.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_moved<B: Bits>(&mut self, groups: &Groups<B>) {
+        self.add_counts(groups);
+        self.change_square += groups.change_square.iter().sum::<f64>();
+        self.before_square += groups.before_square.iter().sum::<f64>();
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn add_counts<B: Bits>(&mut self, groups: &Groups<B>) {
+        let total = |counts: &Group<B>| counts.iter().map(|&n| u64::from(n.into())).sum::<u64>();
+        self.changed += STRIP as u64 - total(&groups.unchanged);
+        self.deltas += total(&groups.deltas);
+        self.lost += total(&groups.lost);
+    }
+
     /// Adds the sums of a scaling: the change is (factor − 1) times what there was.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn scaled<S: Stored>(&mut self, strip: &Strip<'_, S>, factor: f64) {
-        let before = strip.before.as_chunks::<8>().0;
-        let square = sum_of_squares(|i, lane| before[i][lane].to_f64());
+    pub(super) fn scaled<M: Machine, S: Stored>(&mut self, strip: &Strip<'_, S>, factor: f64) {
+        let square = sum_of_squares(|i| group::<M, S>(strip.before, i));
         self.before_square += square;
         self.change_square += (factor - 1.0) * (factor - 1.0) * square;
     }
 
     /// Adds the sums of any change.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn moved<S: Stored>(&mut self, strip: &Strip<'_, S>) {
+    pub(super) fn moved<M: Machine, S: Stored>(&mut self, strip: &Strip<'_, S>) {
         // One sum after the other: together, compilers make pairs of them instead of rows.
-        let (before, after) = (strip.before.as_chunks::<8>().0, strip.after.as_chunks::<8>().0);
-        self.change_square += sum_of_squares(|i, lane| (after[i][lane] - before[i][lane]).to_f64());
-        self.before_square += sum_of_squares(|i, lane| before[i][lane].to_f64());
+        let (before, after) = (|i| group::<M, S>(strip.before, i), |i| group::<M, S>(strip.after, i));
+        self.change_square += sum_of_squares(|i| after(i) - before(i));
+        self.before_square += sum_of_squares(before);
     }
 
     /// Counts what rounding does to the scales or biases of an affine set, `n` of them.
@@ -96,9 +121,9 @@ impl Tally {
     ) {
         let mut rounded = [S::Work::ZERO; STRIP];
         S::decode::<M>(strip.after_bits, &mut rounded);
-        let (inexact, exact) = (rounded.as_chunks::<8>().0, strip.after.as_chunks::<8>().0);
-        self.error_square += sum_of_squares(|i, lane| (inexact[i][lane] - exact[i][lane]).to_f64());
-        self.exact_square += sum_of_squares(|i, lane| exact[i][lane].to_f64());
+        let (inexact, exact) = (|i| group::<M, S>(&rounded, i), |i| group::<M, S>(strip.after, i));
+        self.error_square += sum_of_squares(|i| inexact(i) - exact(i));
+        self.exact_square += sum_of_squares(exact);
         if member == Member::Scales {
             let mut fell = 0;
             for (before, after) in strip.before.iter().zip(&rounded) {
@@ -142,16 +167,54 @@ impl Outcome {
     }
 }
 
-/// Σ x² over a strip in f64: eight sums over every eighth element, an order that vectors can keep, added up from the
-/// first to the last.
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn sum_of_squares(value: impl Fn(usize, usize) -> f64) -> f64 {
-    let mut sums = [0.0; 8];
-    for i in 0..STRIP / 8 {
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            let value = value(i, lane);
-            *sum += value * value;
+/// What is counted of a strip in groups, by their lanes.
+#[derive(Default)]
+pub(super) struct Groups<B: Bits> {
+    unchanged: Group<B>,
+    deltas: Group<B>,
+    lost: Group<B>,
+    before_square: Partials,
+    change_square: Partials,
+}
+
+impl<B: Bits> Groups<B> {
+    /// Counts changes of bits. Each element is meant to change of which `cause` is not 0.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn count_bits(&mut self, before: &Group<B>, after: &Group<B>, cause: &Group<B>) {
+        for i in 0..before.len() {
+            let same = B::from(before[i] == after[i]);
+            let meant = B::from(cause[i] & B::MAGNITUDE != B::default());
+            self.unchanged[i] += same;
+            self.deltas[i] += meant;
+            self.lost[i] += meant & same;
         }
     }
+
+    #[inline(always)]
+    pub(super) fn add_before<W>(&mut self, before: impl Lanes<W>) {
+        before.add_products(before, &mut self.before_square);
+    }
+
+    #[inline(always)]
+    pub(super) fn add_change<W, L: Lanes<W>>(&mut self, before: L, after: L) {
+        let change = after - before;
+        change.add_products(change, &mut self.change_square);
+    }
+}
+
+/// Σ x² over a strip in f64, in the order of [`Partials`]. `value` says what the group number `i` is.
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn sum_of_squares<W, L: Lanes<W>>(value: impl Fn(usize) -> L) -> f64 {
+    let mut sums = Partials::default();
+    for i in 0..GROUPS {
+        let value = value(i);
+        value.add_products(value, &mut sums);
+    }
     sums.iter().sum()
+}
+
+/// A group of a strip.
+#[inline(always)]
+fn group<M: Machine, S: Stored>(values: &Values<S::Work>, i: usize) -> S::Lanes<M> {
+    S::Lanes::load(&values.as_chunks().0[i])
 }

@@ -6,11 +6,15 @@
 
 mod bench;
 mod counted;
+mod fused;
 
 use std::ops::Range;
 
-use super::bits::{Bits, Stretch, Target, load, whole, whole_mut};
-use super::float::{Brain, Half, Machine, Plain, STRIP, Single, Stored, Values, Work, decode};
+use super::bits::{Stretch, load, whole};
+use super::float::{Brain, Half, STRIP, Single, Stored, Values, Work, decode};
+#[cfg(target_arch = "x86_64")]
+use super::lanes::is_wide;
+use super::lanes::{Machine, Plain};
 use super::recipe::{Recipe, Start, Step};
 use super::region::runs;
 use super::tally::Outcome;
@@ -75,12 +79,12 @@ fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Ou
         return Outcome::default();
     }
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
-        #[target_feature(enable = "avx2,f16c")]
+    if is_wide() {
+        #[target_feature(enable = "avx2,f16c,fma")]
         fn wide<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
             strips::<Wide, S, COUNT>(recipe, tile)
         }
-        // SAFETY: the processor has AVX2 and F16C, the only features that `wide` is compiled for.
+        // SAFETY: the processor has AVX2, F16C and FMA, the only features that `wide` is compiled for.
         let outcome = unsafe { wide::<S, COUNT>(recipe, tile) };
         if tile.past_caches {
             wide::fence();
@@ -141,12 +145,6 @@ impl Here<'_> {
     #[inline(always)]
     fn whole<S: Stored>(&self, input: usize) -> Option<&Stretch<S::Bits>> {
         if self.recipe.inputs[input] == S::DTYPE { whole::<S::Bits>(self.bytes(input)) } else { None }
-    }
-
-    /// Where this strip goes, if it is a whole one.
-    #[inline(always)]
-    fn target<'o, B: Bits>(&self, out: &'o mut [u8]) -> Option<Target<'o, B>> {
-        whole_mut::<B>(out).map(|bytes| Target { bytes, past_caches: self.past_caches })
     }
 
     /// Zeroes what the region has of this strip.

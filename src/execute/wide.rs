@@ -1,220 +1,359 @@
-//! Halves by the processor's own conversions and packing. The only file of the executor that names instructions.
+//! A machine with AVX2. The only file of the executor that names instructions.
+//!
+//! The compiler contracts nothing by itself, so that a multiplication and an addition stay two roundings although there
+//! is FMA; it is asked for only where the product is exact.
+//!
+//! There are no closures here: they would be functions without these instructions, which need not be inlined.
 
 #![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
+#![expect(unsafe_code, reason = "instructions that were asked for at run time, loads and stores of vectors")]
 
 use std::arch::x86_64::{
-    _mm_loadu_si128, _mm_sfence, _mm_storeu_si128, _mm_stream_si128, _mm256_castsi256_si128, _mm256_cvtph_ps,
-    _mm256_cvtps_ph, _mm256_extracti128_si256, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_packus_epi32,
-    _mm256_setzero_si256, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_unpackhi_epi16,
-    _mm256_unpacklo_epi16,
+    __m128i, __m256, __m256d, __m256i, _mm_loadu_ps, _mm_loadu_si128, _mm_sfence, _mm_storeu_ps,
+    _mm_storeu_si128, _mm_stream_si128, _mm256_add_epi32, _mm256_add_pd, _mm256_add_ps, _mm256_and_si256,
+    _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cvtpd_ps, _mm256_cvtph_ps,
+    _mm256_cvtps_pd, _mm256_cvtps_ph, _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_loadu_pd,
+    _mm256_loadu_si256, _mm256_loadu2_m128, _mm256_mul_pd, _mm256_mul_ps, _mm256_packus_epi32,
+    _mm256_set1_epi32, _mm256_set1_pd, _mm256_set1_ps, _mm256_setzero_si256, _mm256_srli_epi32,
+    _mm256_storeu_pd, _mm256_storeu_si256, _mm256_storeu2_m128, _mm256_sub_pd, _mm256_sub_ps,
+    _mm256_unpackhi_epi16, _mm256_unpacklo_epi16,
 };
+use std::ops::{Add, Mul, Sub};
 
-use super::bits::{Stretch, Target};
-use super::float::{Machine, STRIP, Values, gather, round_up_to_brain};
+use super::bits::Bits;
+use super::lanes::{Group, Lanes, Machine, Partials};
 
-/// A processor with AVX2 and F16C.
+/// A processor with AVX2, F16C and FMA. Whoever computes with it has asked for them; that is what makes all here sound.
+/// No load or store wants alignment, but for one that says so.
 pub(super) enum Wide {}
 
+/// Sixteen f32. If they are `UNPACKED`, the first vector is the first and the third four, the second the second and the
+/// last: that is how BF16 are unpacked, and packed again.
+#[derive(Clone, Copy)]
+pub(super) struct Singles<const UNPACKED: bool>([__m256; 2]);
+
+type Halves = Singles<false>;
+type Brains = Singles<true>;
+
+/// Sixteen f64.
+#[derive(Clone, Copy)]
+pub(super) struct Doubles([__m256d; 4]);
+
 impl Machine for Wide {
-    const WIDE: bool = true;
-}
+    type Halves = Halves;
+    type Brains = Brains;
+    type Doubles = Doubles;
 
-#[cfg_attr(not(debug_assertions), inline(always))]
-#[expect(unsafe_code, reason = "instructions that were asked for at run time")]
-pub(super) fn decode<M: Machine>(bits: &[u16; STRIP], values: &mut Values<f32>) {
-    debug_assert!(M::WIDE);
-    // SAFETY: `M` says that the processor has them.
-    unsafe { decode_strip(bits, values) };
-}
-
-#[cfg_attr(not(debug_assertions), inline(always))]
-#[expect(unsafe_code, reason = "instructions that were asked for at run time")]
-pub(super) fn encode<M: Machine>(values: &Values<f32>, bits: &mut [u16; STRIP]) {
-    debug_assert!(M::WIDE);
-    // SAFETY: `M` says that the processor has them.
-    unsafe { encode_strip(values, bits) };
-}
-
-/// Computes F16 from bytes to bits, eight elements at a time in registers, and says what the bits of the largest
-/// magnitude of a result are.
-#[cfg_attr(not(debug_assertions), inline(always))]
-#[expect(unsafe_code, reason = "instructions that were asked for at run time")]
-pub(super) fn fuse_half<M: Machine, const N: usize>(
-    inputs: [&Stretch<u16>; N],
-    value: impl Fn([f32; N]) -> f32,
-    out: Target<'_, u16>,
-) -> u32 {
-    debug_assert!(M::WIDE);
-    let mut highest = [0; 8];
-    let Target { bytes, past_caches } = out;
-    let past_caches = past_caches && can_stream(bytes);
-    for (i, out) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
-        let mut decoded = [[0.0; 8]; N];
-        for n in 0..N {
-            // SAFETY: `M` says that the processor has them.
-            decoded[n] = unsafe { decode_eight(&inputs[n].as_chunks().0[i]) };
-        }
-        let mut results = [0.0; 8];
-        for lane in 0..8 {
-            results[lane] = value(gather(|n| decoded[n][lane]));
-            highest[lane] = results[lane].abs().to_bits().max(highest[lane]);
-        }
-        // SAFETY: `M` says that the processor has them, and `can_stream` that the place is aligned.
+    #[inline(always)]
+    fn widen_half(bits: &Group<u16>) -> Halves {
+        let (eights, _) = bits.as_chunks::<8>();
+        // SAFETY: the processor has them, and eight are a vector.
         unsafe {
-            let mut bits = [0_u16; 8];
-            encode_eight(&results, &mut bits);
-            put_eight(&bits, out, past_caches);
+            Singles([
+                _mm256_cvtph_ps(_mm_loadu_si128(eights[0].as_ptr().cast())),
+                _mm256_cvtph_ps(_mm_loadu_si128(eights[1].as_ptr().cast())),
+            ])
         }
     }
-    highest.into_iter().fold(0, u32::max)
-}
 
-/// Computes BF16 from bytes to bits, sixteen elements at a time in registers, and says what the bits of the largest
-/// magnitude of a *rounded* result are.
-#[cfg_attr(not(debug_assertions), inline(always))]
-#[expect(unsafe_code, reason = "instructions that were asked for at run time")]
-pub(super) fn fuse_brain<M: Machine, const N: usize>(
-    inputs: [&Stretch<u16>; N],
-    value: impl Fn([f32; N]) -> f32,
-    out: Target<'_, u16>,
-) -> u16 {
-    debug_assert!(M::WIDE);
-    let mut highest = [0; 16];
-    let Target { bytes, past_caches } = out;
-    let past_caches = past_caches && can_stream(bytes);
-    for (i, out) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
-        let mut decoded = [[0.0; 16]; N];
-        for n in 0..N {
-            // SAFETY: `M` says that the processor has them.
-            decoded[n] = unsafe { widen_sixteen(&inputs[n].as_chunks().0[i]) };
+    /// Whatever the rounding mode is.
+    #[inline(always)]
+    fn narrow_half(Singles(values): Halves) -> Group<u16> {
+        let mut bits = [0; 16];
+        let (eights, _) = bits.as_chunks_mut::<8>();
+        for i in 0..2 {
+            // SAFETY: the processor has them, and eight are a vector.
+            unsafe { _mm_storeu_si128(eights[i].as_mut_ptr().cast(), _mm256_cvtps_ph::<0>(values[i])) };
         }
-        let mut results = [0; 16];
-        for lane in 0..16 {
-            results[lane] = round_up_to_brain(value(gather(|n| decoded[n][lane])).to_bits()) >> 16;
-        }
-        let mut bits = [0_u16; 16];
-        // SAFETY: `M` says that the processor has them, and `can_stream` that the place is aligned.
+        bits
+    }
+
+    #[inline(always)]
+    fn widen_brain(bits: &Group<u16>) -> Brains {
+        // SAFETY: the processor has them, and a group is a vector long.
         unsafe {
-            pack_sixteen(&results, &mut bits);
-            put_sixteen(&bits, out, past_caches);
+            let (bits, zero) = (_mm256_loadu_si256(bits.as_ptr().cast()), _mm256_setzero_si256());
+            Singles([
+                _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, bits)),
+                _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, bits)),
+            ])
         }
-        for lane in 0..16 {
-            highest[lane] = (bits[lane] & 0x7fff).max(highest[lane]);
+    }
+
+    #[inline(always)]
+    fn narrow_brain(Singles([first, last]): Brains) -> Group<u16> {
+        let mut bits = [0; 16];
+        // SAFETY: the processor has them, and a group is a vector long.
+        unsafe {
+            let packed = _mm256_packus_epi32(upper_halves(first), upper_halves(last));
+            _mm256_storeu_si256(bits.as_mut_ptr().cast(), packed);
+        }
+        bits
+    }
+
+    #[inline(always)]
+    fn widen_single(bits: &Group<u32>) -> Doubles {
+        let (fours, _) = bits.as_chunks::<4>();
+        // SAFETY: the processor has them, and a quarter is a vector long.
+        unsafe {
+            Doubles([
+                _mm256_cvtps_pd(_mm_loadu_ps(fours[0].as_ptr().cast())),
+                _mm256_cvtps_pd(_mm_loadu_ps(fours[1].as_ptr().cast())),
+                _mm256_cvtps_pd(_mm_loadu_ps(fours[2].as_ptr().cast())),
+                _mm256_cvtps_pd(_mm_loadu_ps(fours[3].as_ptr().cast())),
+            ])
         }
     }
-    highest.into_iter().fold(0, u16::max)
-}
 
-#[target_feature(enable = "avx2,f16c")]
-fn decode_strip(bits: &[u16; STRIP], values: &mut Values<f32>) {
-    for (bits, values) in bits.as_chunks().0.iter().zip(values.as_chunks_mut().0) {
-        *values = decode_eight(bits);
+    /// As the rounding mode is, which nobody changes.
+    #[inline(always)]
+    fn narrow_single(Doubles(values): Doubles) -> Group<u32> {
+        let mut bits = [0; 16];
+        let (fours, _) = bits.as_chunks_mut::<4>();
+        for i in 0..4 {
+            // SAFETY: the processor has them, and a quarter is a vector long.
+            unsafe { _mm_storeu_ps(fours[i].as_mut_ptr().cast(), _mm256_cvtpd_ps(values[i])) };
+        }
+        bits
     }
 }
 
-#[target_feature(enable = "avx2,f16c")]
-fn encode_strip(values: &Values<f32>, bits: &mut [u16; STRIP]) {
-    for (values, bits) in values.as_chunks().0.iter().zip(bits.as_chunks_mut().0) {
-        encode_eight(values, bits);
+/// The nearest BF16 to each. Adding just under half a unit, and a little more when the kept part is odd, rounds ties to
+/// even.
+#[inline]
+#[target_feature(enable = "avx2,f16c,fma")]
+fn upper_halves(values: __m256) -> __m256i {
+    let bits = _mm256_castps_si256(values);
+    let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
+    let half = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, half))
+}
+
+impl<const UNPACKED: bool> Lanes<f32> for Singles<UNPACKED> {
+    #[inline(always)]
+    fn load(values: &Group<f32>) -> Self {
+        let (fours, _) = values.as_chunks::<4>();
+        let [first, second, third, last] = if UNPACKED { [0, 2, 1, 3] } else { [0, 1, 2, 3] };
+        // SAFETY: the processor has it, and four are half a vector.
+        unsafe {
+            Self([
+                _mm256_loadu2_m128(fours[second].as_ptr(), fours[first].as_ptr()),
+                _mm256_loadu2_m128(fours[last].as_ptr(), fours[third].as_ptr()),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    fn store(self) -> Group<f32> {
+        let mut values = [0.0; 16];
+        let (fours, _) = values.as_chunks_mut::<4>();
+        for i in 0..2 {
+            let (low, high) = if UNPACKED { (i, i + 2) } else { (2 * i, 2 * i + 1) };
+            // SAFETY: the processor has it, and four are half a vector.
+            unsafe { _mm256_storeu2_m128(fours[high].as_mut_ptr(), fours[low].as_mut_ptr(), self.0[i]) };
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        // SAFETY: the processor has it.
+        Self([unsafe { _mm256_set1_ps(value) }; 2])
+    }
+
+    /// The product of two f32 is exact in f64, so that FMA rounds as often as an addition.
+    #[inline(always)]
+    fn add_products(self, other: Self, sums: &mut Partials) {
+        let Self([first, second]) = self;
+        let Self([other_first, other_second]) = other;
+        let (fours, _) = sums.as_chunks_mut::<4>();
+        // SAFETY: the processor has them, and four f64 are a vector.
+        unsafe {
+            let values = [lower(first), upper(first), lower(second), upper(second)];
+            let others = [lower(other_first), upper(other_first), lower(other_second), upper(other_second)];
+            let mut totals = [_mm256_loadu_pd(fours[0].as_ptr()), _mm256_loadu_pd(fours[1].as_ptr())];
+            for i in 0..4 {
+                let total = &mut totals[if UNPACKED { i / 2 } else { i % 2 }];
+                *total = _mm256_fmadd_pd(values[i], others[i], *total);
+            }
+            _mm256_storeu_pd(fours[0].as_mut_ptr(), totals[0]);
+            _mm256_storeu_pd(fours[1].as_mut_ptr(), totals[1]);
+        }
     }
 }
 
 #[inline]
-#[target_feature(enable = "avx2,f16c")]
-#[expect(unsafe_code, reason = "loads and stores of vectors")]
-fn decode_eight<T>(bits: &[T; 8]) -> [f32; 8] {
-    const { assert!(size_of::<T>() == 2) };
-    let mut values = [0.0; 8];
-    // SAFETY: both are eight elements long, and neither has to be aligned.
-    unsafe { _mm256_storeu_ps(values.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(bits.as_ptr().cast()))) };
-    values
+#[target_feature(enable = "avx2,f16c,fma")]
+fn lower(values: __m256) -> __m256d {
+    _mm256_cvtps_pd(_mm256_castps256_ps128(values))
 }
 
-/// To nearest, ties to even, whatever the rounding mode is.
 #[inline]
-#[target_feature(enable = "avx2,f16c")]
-#[expect(unsafe_code, reason = "loads and stores of vectors")]
-fn encode_eight(values: &[f32; 8], bits: &mut [u16; 8]) {
-    // SAFETY: both are eight elements long, and neither has to be aligned.
-    unsafe {
-        let half = _mm256_cvtps_ph::<0>(_mm256_loadu_ps(values.as_ptr()));
-        _mm_storeu_si128(bits.as_mut_ptr().cast(), half);
+#[target_feature(enable = "avx2,f16c,fma")]
+fn upper(values: __m256) -> __m256d {
+    _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(values))
+}
+
+impl Lanes<f64> for Doubles {
+    #[inline(always)]
+    fn load(values: &Group<f64>) -> Self {
+        let (fours, _) = values.as_chunks::<4>();
+        // SAFETY: the processor has it, and a quarter is a vector long.
+        unsafe {
+            Self([
+                _mm256_loadu_pd(fours[0].as_ptr()),
+                _mm256_loadu_pd(fours[1].as_ptr()),
+                _mm256_loadu_pd(fours[2].as_ptr()),
+                _mm256_loadu_pd(fours[3].as_ptr()),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    fn store(self) -> Group<f64> {
+        let mut values = [0.0; 16];
+        let (fours, _) = values.as_chunks_mut::<4>();
+        for i in 0..4 {
+            // SAFETY: the processor has it, and a quarter is a vector long.
+            unsafe { _mm256_storeu_pd(fours[i].as_mut_ptr(), self.0[i]) };
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        // SAFETY: the processor has it.
+        Self([unsafe { _mm256_set1_pd(value) }; 4])
+    }
+
+    #[inline(always)]
+    fn add_products(self, other: Self, sums: &mut Partials) {
+        let Self(products) = self * other;
+        let (fours, _) = sums.as_chunks_mut::<4>();
+        for i in 0..2 {
+            // SAFETY: the processor has them, and four f64 are a vector.
+            unsafe {
+                let sum = _mm256_add_pd(_mm256_loadu_pd(fours[i].as_ptr()), products[i]);
+                _mm256_storeu_pd(fours[i].as_mut_ptr(), _mm256_add_pd(sum, products[2 + i]));
+            }
+        }
     }
 }
 
-/// Sixteen BF16 as f32, in the order in which [`pack_sixteen`] takes them: what the first, second, third and last four
-/// become stands first, third, second and last.
-#[inline]
-#[target_feature(enable = "avx2,f16c")]
-#[expect(unsafe_code, reason = "loads and stores of vectors")]
-fn widen_sixteen(bytes: &[[u8; 2]; 16]) -> [f32; 16] {
-    let mut values = [0.0; 16];
-    // SAFETY: both are sixteen elements long, and neither has to be aligned.
-    unsafe {
-        let (bits, zero) = (_mm256_loadu_si256(bytes.as_ptr().cast()), _mm256_setzero_si256());
-        let (low, high) = (_mm256_unpacklo_epi16(zero, bits), _mm256_unpackhi_epi16(zero, bits));
-        let (first, second) = values.split_at_mut(8);
-        _mm256_storeu_si256(first.as_mut_ptr().cast(), low);
-        _mm256_storeu_si256(second.as_mut_ptr().cast(), high);
+impl<const UNPACKED: bool> Add for Singles<UNPACKED> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(mut self, other: Self) -> Self {
+        for i in 0..2 {
+            // SAFETY: the processor has it.
+            self.0[i] = unsafe { _mm256_add_ps(self.0[i], other.0[i]) };
+        }
+        self
     }
-    values
 }
 
-/// The lower halves, whose upper halves are 0, in the order of the elements.
-#[inline]
-#[target_feature(enable = "avx2,f16c")]
-#[expect(unsafe_code, reason = "loads and stores of vectors")]
-fn pack_sixteen(halves: &[u32; 16], bits: &mut [u16; 16]) {
-    let (first, second) = halves.split_at(8);
-    // SAFETY: both are sixteen elements long, and neither has to be aligned.
-    unsafe {
-        let low = _mm256_loadu_si256(first.as_ptr().cast());
-        let high = _mm256_loadu_si256(second.as_ptr().cast());
-        _mm256_storeu_si256(bits.as_mut_ptr().cast(), _mm256_packus_epi32(low, high));
+impl<const UNPACKED: bool> Sub for Singles<UNPACKED> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(mut self, other: Self) -> Self {
+        for i in 0..2 {
+            // SAFETY: the processor has it.
+            self.0[i] = unsafe { _mm256_sub_ps(self.0[i], other.0[i]) };
+        }
+        self
+    }
+}
+
+impl<const UNPACKED: bool> Mul for Singles<UNPACKED> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(mut self, other: Self) -> Self {
+        for i in 0..2 {
+            // SAFETY: the processor has it.
+            self.0[i] = unsafe { _mm256_mul_ps(self.0[i], other.0[i]) };
+        }
+        self
+    }
+}
+
+impl Add for Doubles {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(mut self, other: Self) -> Self {
+        for i in 0..4 {
+            // SAFETY: the processor has it.
+            self.0[i] = unsafe { _mm256_add_pd(self.0[i], other.0[i]) };
+        }
+        self
+    }
+}
+
+impl Sub for Doubles {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(mut self, other: Self) -> Self {
+        for i in 0..4 {
+            // SAFETY: the processor has it.
+            self.0[i] = unsafe { _mm256_sub_pd(self.0[i], other.0[i]) };
+        }
+        self
+    }
+}
+
+impl Mul for Doubles {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(mut self, other: Self) -> Self {
+        for i in 0..4 {
+            // SAFETY: the processor has it.
+            self.0[i] = unsafe { _mm256_mul_pd(self.0[i], other.0[i]) };
+        }
+        self
     }
 }
 
 /// Whether stores past the caches can be used there: they want 16 bytes aligned, as memory from malloc is.
 #[inline(always)]
-fn can_stream(out: &Stretch<u16>) -> bool {
-    out.as_ptr().addr().is_multiple_of(16)
+pub(super) fn can_stream(address: usize) -> bool {
+    address.is_multiple_of(16)
 }
 
-/// # Safety
-/// If it is to go past the caches, `out` is aligned to 16 bytes.
-#[inline]
-#[target_feature(enable = "avx2,f16c")]
-#[expect(unsafe_code, reason = "loads and stores of vectors")]
-unsafe fn put_eight(bits: &[u16; 8], out: &mut [[u8; 2]; 8], past_caches: bool) {
-    // SAFETY: both are eight elements long; the alignment is the caller's word.
-    unsafe {
-        let (bits, out) = (_mm_loadu_si128(bits.as_ptr().cast()), out.as_mut_ptr().cast());
-        if past_caches { _mm_stream_si128(out, bits) } else { _mm_storeu_si128(out, bits) }
+/// Loads a group as it is: the compiler takes it to pieces where it sees the elements.
+#[inline(always)]
+pub(super) fn load<B: Bits>(bytes: &Group<B::Bytes>) -> Group<B> {
+    let mut group = [B::default(); 16];
+    let (from, to): (*const __m128i, *mut __m128i) = (bytes.as_ptr().cast(), group.as_mut_ptr().cast());
+    for i in 0..size_of::<Group<B>>() / size_of::<__m128i>() {
+        // SAFETY: every x86-64 has them, and both are a group long.
+        unsafe { _mm_storeu_si128(to.add(i), _mm_loadu_si128(from.add(i))) };
     }
+    group
 }
 
+/// Stores a group, past the caches or not.
+///
 /// # Safety
 /// If it is to go past the caches, `out` is aligned to 16 bytes.
-#[inline]
-#[target_feature(enable = "avx2,f16c")]
-#[expect(unsafe_code, reason = "loads and stores of vectors")]
-unsafe fn put_sixteen(bits: &[u16; 16], out: &mut [[u8; 2]; 16], past_caches: bool) {
-    // SAFETY: both are sixteen elements long; the alignment is the caller's word.
-    unsafe {
-        let bits = _mm256_loadu_si256(bits.as_ptr().cast());
-        if past_caches {
-            let (first, second) = out.split_at_mut(8);
-            _mm_stream_si128(first.as_mut_ptr().cast(), _mm256_castsi256_si128(bits));
-            _mm_stream_si128(second.as_mut_ptr().cast(), _mm256_extracti128_si256::<1>(bits));
-        } else {
-            _mm256_storeu_si256(out.as_mut_ptr().cast(), bits);
+#[inline(always)]
+pub(super) unsafe fn store<B: Bits>(group: &Group<B>, out: &mut Group<B::Bytes>, past_caches: bool) {
+    let (from, to): (*const __m128i, *mut __m128i) = (group.as_ptr().cast(), out.as_mut_ptr().cast());
+    for i in 0..size_of::<Group<B>>() / size_of::<__m128i>() {
+        // SAFETY: every x86-64 has them, and both are a group long; the alignment is the caller's word.
+        unsafe {
+            let (vector, to) = (_mm_loadu_si128(from.add(i)), to.add(i));
+            if past_caches { _mm_stream_si128(to, vector) } else { _mm_storeu_si128(to, vector) }
         }
     }
 }
 
 /// Makes what went past the caches visible to whoever is told afterwards that it is there.
 #[inline(always)]
-#[expect(unsafe_code, reason = "a fence")]
 pub(super) fn fence() {
     // SAFETY: every x86-64 has it.
     unsafe { _mm_sfence() };

@@ -1,10 +1,11 @@
 //! [`Bench`]: a strip's result, as fast as can be.
 
 use super::super::bits::store;
-use super::super::float::{Machine, STRIP, Stored, Values, Work};
+use super::super::float::{STRIP, Stored, Values, Work};
+use super::super::lanes::Machine;
 use super::super::recipe::{Start, Step};
 use super::super::tally::Outcome;
-use super::{Here, blame};
+use super::{Here, blame, fused};
 
 /// The arrays that a strip is worked on in. Beyond a tensor's end they hold zeros.
 pub(super) struct Bench<S: Stored> {
@@ -24,7 +25,7 @@ impl<S: Stored> Bench<S> {
     /// Makes a strip of a recipe that computes.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn make<M: Machine>(&mut self, here: &Here<'_>, out: &mut [u8], outcome: &mut Outcome) {
-        if one_pass::<M, S>(here, out) == Some(true) {
+        if fused::make::<M, S>(here, out, None) == Some(true) {
             return;
         }
         if !self.passes::<M>(here) {
@@ -112,28 +113,4 @@ impl<S: Stored> Bench<S> {
             Step::Zero(region) => here.zero(region, values, S::Work::ZERO),
         }
     }
-}
-
-/// The programs that nearly all are: one calculation with inputs of the result's dtype, from bytes to bytes. `None`
-/// for others, `Some(false)` if a value is not finite.
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn one_pass<M: Machine, S: Stored>(here: &Here<'_>, out: &mut [u8]) -> Option<bool> {
-    let out = here.target(out)?;
-    Some(match (here.recipe.start, &*here.recipe.steps) {
-        (Start::From(base), [Step::Scale(factor)]) => {
-            let factor = S::Work::from_f64(*factor);
-            S::fuse::<M, _>([here.whole::<S>(base)?], |[value]| value * factor, out)
-        }
-        (Start::From(base), [Step::Add { input, alpha }]) => {
-            let alpha = S::Work::from_f64(*alpha);
-            let inputs = [here.whole::<S>(base)?, here.whole::<S>(*input)?];
-            S::fuse::<M, _>(inputs, |[value, donor]| value + alpha * donor, out)
-        }
-        (Start::Mix { a, b, weights }, []) => {
-            let (to_a, to_b) = (S::Work::from_f64(weights.0), S::Work::from_f64(weights.1));
-            let inputs = [here.whole::<S>(a)?, here.whole::<S>(b)?];
-            S::fuse::<M, _>(inputs, |[a, b]| to_a * a + to_b * b, out)
-        }
-        _ => return None,
-    })
 }

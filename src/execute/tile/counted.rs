@@ -1,10 +1,11 @@
 //! [`Counted`]: a strip's result, and what each step did to it.
 
 use super::super::bits::{load, store};
-use super::super::float::{Machine, STRIP, Stored, Values, Work};
+use super::super::float::{STRIP, Stored, Values, Work};
+use super::super::lanes::Machine;
 use super::super::recipe::{Member, Start, Step};
 use super::super::tally::{Outcome, Strip, Tally};
-use super::{Here, blame, within_limit};
+use super::{Here, blame, fused, within_limit};
 
 /// The arrays that a strip is worked on in. Beyond a tensor's end they hold zeros.
 pub(super) struct Counted<S: Stored> {
@@ -32,6 +33,9 @@ impl<S: Stored> Counted<S> {
     /// Makes a strip and counts.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn make<M: Machine>(&mut self, here: &Here<'_>, out: &mut [u8], outcome: &mut Outcome) {
+        if fused::make::<M, S>(here, out, Some(&mut outcome.steps)) == Some(true) {
+            return;
+        }
         let Self { stages: [now, before], other, meant } = self;
         let (mut now, mut before) = (now, before);
         let computes = here.recipe.computes();
@@ -45,7 +49,7 @@ impl<S: Stored> Counted<S> {
                 before_bits: &before.bits,
                 after_bits: &now.bits,
             };
-            count::<S>(tally, &strip, step, other, meant);
+            count::<M, S>(tally, &strip, step, other, meant);
             if matches!(step, Step::Scale(_)) && here.recipe.member != Member::None {
                 tally.count_member::<M, S>(&strip, here.recipe.member, here.len());
             }
@@ -148,7 +152,7 @@ impl<S: Stored> Stage<S> {
 
 /// Counts what a step did: what changed, what should have, and the sums of squares.
 #[cfg_attr(not(debug_assertions), inline(always))]
-fn count<S: Stored>(
+fn count<M: Machine, S: Stored>(
     tally: &mut Tally,
     strip: &Strip<'_, S>,
     step: &Step,
@@ -162,7 +166,7 @@ fn count<S: Stored>(
                 *meant = (*before != S::Work::ZERO).into();
             }
             tally.count_bits(strip.before_bits, strip.after_bits, meant);
-            tally.scaled::<S>(strip, factor);
+            tally.scaled::<M, S>(strip, factor);
         }
         Step::Add { alpha, .. } => {
             let alpha = S::Work::from_f64(*alpha);
@@ -170,7 +174,7 @@ fn count<S: Stored>(
                 *meant = (alpha * *donor != S::Work::ZERO).into();
             }
             tally.count_bits(strip.before_bits, strip.after_bits, meant);
-            tally.moved::<S>(strip);
+            tally.moved::<M, S>(strip);
         }
         Step::Scale(_) | Step::Zero(_) => {
             for (meant, (before, after)) in
@@ -179,7 +183,7 @@ fn count<S: Stored>(
                 *meant = (before != after).into();
             }
             tally.count_bits(strip.before_bits, strip.after_bits, meant);
-            tally.moved::<S>(strip);
+            tally.moved::<M, S>(strip);
         }
     }
 }
