@@ -43,6 +43,8 @@ impl<S: Stored> Counted<S> {
         for (step, tally) in here.recipe.steps.iter().zip(&mut outcome.steps) {
             std::mem::swap(&mut now, &mut before);
             sound &= now.follow::<M>(before, here, step, other);
+            // Beyond the end a negative factor makes zeros negative: that is no change.
+            now.bits[here.len()..].fill(S::Bits::default());
             let strip = Strip {
                 before: &before.values,
                 after: &now.values,

@@ -47,6 +47,13 @@ impl Value {
         }
     }
 
+    fn is_zero(self) -> bool {
+        match self {
+            Self::Narrow(x) => x == 0.0,
+            Self::Wide(x) => x == 0.0,
+        }
+    }
+
     fn is_finite(self) -> bool {
         match self {
             Self::Narrow(x) => x.is_finite(),
@@ -199,9 +206,9 @@ fn check(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) {
     }
 }
 
-/// Bit patterns of a dtype: mostly ordinary, often odd.
+/// Bit patterns of a dtype: mostly ordinary, often odd; of an even seed all finite, with finite products and sums.
 fn bytes(dtype: Dtype, n: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
+    let mut state = seed.rotate_left(7) | 1;
     let mut next = move || {
         state ^= state << 13;
         state ^= state >> 7;
@@ -230,8 +237,9 @@ fn bytes(dtype: Dtype, n: usize, seed: u64) -> Vec<u8> {
         let random = next();
         #[expect(clippy::cast_precision_loss, reason = "any number will do")]
         let value = match random % 8 {
+            0 if seed % 2 == 0 => [0.0, -0.0, 1.0, 1e-40, 6e-8, -6e-8][(random >> 8) as usize % 6],
             0 => odd[(random >> 8) as usize % odd.len()],
-            1 => f32::from_bits(u32::try_from(random >> 32).unwrap()),
+            1 if seed % 2 == 1 => f32::from_bits(u32::try_from(random >> 32).unwrap()),
             _ => ((random >> 40) as f32 / 8_388_608.0 - 1.0) * 2.0,
         };
         match dtype {
@@ -333,6 +341,65 @@ proptest! {
         let inputs: Vec<Vec<u8>> =
             (1u64..).zip(&recipe.inputs).map(|(k, dtype)| bytes(*dtype, n, seed.wrapping_mul(2 * k + 1))).collect();
         check(&recipe, &base, &inputs);
+    }
+}
+
+/// What one step, `change` of base and donor, does to elements, counted one by one: how many change, are meant to, and
+/// are meant to and do not; Σ change² and Σ before².
+fn counted(
+    dtype: Dtype,
+    [base, donor, result]: [&[u8]; 3],
+    change: impl Fn(f64, f64) -> (f64, bool),
+) -> (u64, u64, u64, f64, f64) {
+    let width = dtype.bitsize() / 8;
+    let value = |bytes: &[u8], i| match Value::read(dtype, dtype, bytes, i) {
+        Value::Narrow(x) => f64::from(x),
+        Value::Wide(x) => x,
+    };
+    let mut counts = (0, 0, 0, 0.0, 0.0);
+    for i in 0..base.len() / width {
+        let (before, (moved, meant)) = (value(base, i), change(value(base, i), value(donor, i)));
+        let changed = base[i * width..][..width] != result[i * width..][..width];
+        counts.0 += u64::from(changed);
+        counts.1 += u64::from(meant);
+        counts.2 += u64::from(meant && !changed);
+        counts.3 += moved * moved;
+        counts.4 += before * before;
+    }
+    counts
+}
+
+proptest! {
+    #[test]
+    fn one_step_is_counted_as_one_element_at_a_time_is(
+        dtype in float(),
+        seed in any::<u64>(),
+        number in prop_oneof![select(vec![1e-30, 1e-9, 1e-6, 1e-3, -1.0, 1.5]), -3.0..3.0f64],
+        adds in any::<bool>(),
+        n in select(vec![1024, 5000]),
+    ) {
+        let (base, donor) = (bytes(dtype, n, seed << 1), bytes(dtype, n, !seed << 1));
+        let step = if adds { Step::Add { input: 0, alpha: number } } else { Step::Scale(number) };
+        let mut recipe = plain(dtype, &[n], vec![step]);
+        recipe.inputs.push(dtype);
+        let (result, outcome) = run_all(&recipe, &base, std::slice::from_ref(&donor), true);
+        let entered = match Value::of(dtype, number) {
+            Value::Narrow(x) => f64::from(x),
+            Value::Wide(x) => x,
+        };
+        let vanishes = |x: f64| Value::of(dtype, x).times(Value::of(dtype, number)).is_zero();
+        let counts = counted(dtype, [&base, &donor, &result], |before, donor| {
+            if adds {
+                (entered * donor, !vanishes(donor))
+            } else {
+                ((entered - 1.0) * before, before != 0.0)
+            }
+        });
+        let tally = outcome.steps[0];
+        prop_assert_eq!((tally.changed, tally.deltas, tally.lost), (counts.0, counts.1, counts.2));
+        let close = |got: f64, want: f64, all: f64| (got - want).abs() <= 1e-5 * want + 1e-9 * all;
+        prop_assert!(close(tally.change_square, counts.3, counts.4), "{tally:?} {counts:?}");
+        prop_assert!(close(tally.before_square, counts.4, 0.0), "{tally:?} {counts:?}");
     }
 }
 
