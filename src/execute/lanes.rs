@@ -182,7 +182,7 @@ mod tests {
 
     /// What each machine makes of the same: sums of products, values and bits.
     fn made<M: Machine, S: Stored>(a: &Group<S::Work>, b: &Group<S::Work>) -> (Partials, Vec<f64>, Vec<u32>) {
-        let mut sums: Partials = std::array::from_fn(|i| i as f64 / 3.0);
+        let mut sums: Partials = [0.1, -0.2, 0.3, -1e9, 5.0, 1e-9, 7.0, -8.0];
         let (a, b) = (S::Lanes::<M>::load(a), S::Lanes::<M>::load(b));
         a.add_products(b, &mut sums);
         a.add_products(a, &mut sums);

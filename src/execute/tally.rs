@@ -190,12 +190,12 @@ impl<B: Bits> Groups<B> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add_before<W>(&mut self, before: impl Lanes<W>) {
         before.add_products(before, &mut self.before_square);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add_change<W, L: Lanes<W>>(&mut self, before: L, after: L) {
         let change = after - before;
         change.add_products(change, &mut self.change_square);
@@ -214,7 +214,7 @@ fn sum_of_squares<W, L: Lanes<W>>(value: impl Fn(usize) -> L) -> f64 {
 }
 
 /// A group of a strip.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn group<M: Machine, S: Stored>(values: &Values<S::Work>, i: usize) -> S::Lanes<M> {
     S::Lanes::load(&values.as_chunks().0[i])
 }

@@ -94,7 +94,7 @@ impl Machine for Wide {
     #[inline(always)]
     fn widen_single(bits: &Group<u32>) -> Doubles {
         let (fours, _) = bits.as_chunks::<4>();
-        // SAFETY: the processor has them, and a quarter is a vector long.
+        // SAFETY: the processor has them, and four f32 are half a vector.
         unsafe {
             Doubles([
                 _mm256_cvtps_pd(_mm_loadu_ps(fours[0].as_ptr().cast())),
@@ -111,7 +111,7 @@ impl Machine for Wide {
         let mut bits = [0; 16];
         let (fours, _) = bits.as_chunks_mut::<4>();
         for i in 0..4 {
-            // SAFETY: the processor has them, and a quarter is a vector long.
+            // SAFETY: the processor has them, and four f32 are half a vector.
             unsafe { _mm_storeu_ps(fours[i].as_mut_ptr().cast(), _mm256_cvtpd_ps(values[i])) };
         }
         bits
@@ -198,7 +198,7 @@ impl Lanes<f64> for Doubles {
     #[inline(always)]
     fn load(values: &Group<f64>) -> Self {
         let (fours, _) = values.as_chunks::<4>();
-        // SAFETY: the processor has it, and a quarter is a vector long.
+        // SAFETY: the processor has it, and four f64 are a vector.
         unsafe {
             Self([
                 _mm256_loadu_pd(fours[0].as_ptr()),
@@ -213,9 +213,9 @@ impl Lanes<f64> for Doubles {
     fn store(self) -> Group<f64> {
         let mut values = [0.0; 16];
         let (fours, _) = values.as_chunks_mut::<4>();
-        for i in 0..4 {
-            // SAFETY: the processor has it, and a quarter is a vector long.
-            unsafe { _mm256_storeu_pd(fours[i].as_mut_ptr(), self.0[i]) };
+        for (four, vector) in fours.iter_mut().zip(self.0) {
+            // SAFETY: the processor has it, and four f64 are a vector.
+            unsafe { _mm256_storeu_pd(four.as_mut_ptr(), vector) };
         }
         values
     }

@@ -237,9 +237,9 @@ fn bytes(dtype: Dtype, n: usize, seed: u64) -> Vec<u8> {
         let random = next();
         #[expect(clippy::cast_precision_loss, reason = "any number will do")]
         let value = match random % 8 {
-            0 if seed % 2 == 0 => [0.0, -0.0, 1.0, 1e-40, 6e-8, -6e-8][(random >> 8) as usize % 6],
+            0 if seed.is_multiple_of(2) => [0.0, -0.0, 1.0, 1e-40, 6e-8, -6e-8][(random >> 8) as usize % 6],
             0 => odd[(random >> 8) as usize % odd.len()],
-            1 if seed % 2 == 1 => f32::from_bits(u32::try_from(random >> 32).unwrap()),
+            1 if !seed.is_multiple_of(2) => f32::from_bits(u32::try_from(random >> 32).unwrap()),
             _ => ((random >> 40) as f32 / 8_388_608.0 - 1.0) * 2.0,
         };
         match dtype {
