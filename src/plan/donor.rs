@@ -1,18 +1,20 @@
 //! [`Donor`]: a distinct source, opened once, by headers.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
+mod refusal;
+mod remarks;
+
+pub(super) use refusal::{base_refusal, named_refusal};
+pub(super) use remarks::oddity;
+
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::say;
-use crate::checkpoint::{
-    INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, ReadWarning, TensorInfo, Weights, elsewhere,
-    neighbour,
-};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::checkpoint::{INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, TensorInfo, Weights};
+use crate::diagnostic::Diagnostic;
 use crate::surgery::{Kind, Operation, Spanned, SurgeryFile};
+use refusal::{refusal, unread_config};
 
 /// An opened donor.
 #[derive(Debug)]
@@ -118,73 +120,6 @@ impl Donors {
         }
     }
 
-    /// Warns of donors that another framework wrote than the base.
-    pub(super) fn formats(&self, base: Option<&str>) -> Vec<Diagnostic> {
-        let Some(base) = base else { return Vec::new() };
-        self.list
-            .iter()
-            .zip(&self.first_use)
-            .filter_map(|(donor, source)| {
-                let format = donor.weights.format.as_deref().filter(|format| *format != base)?;
-                let message = format!("the base has format `{base}`, donor `{}` has `{format}`", donor.written);
-                let diagnostic = Diagnostic::new(Code::DonorFormat, message).help(
-                    "conversions may change values (some norms are stored as w and as 1 + w): convert both alike",
-                );
-                Some(source.mark(diagnostic, ""))
-            })
-            .collect()
-    }
-
-    /// Advises of donor tensors that no operation uses. Where most of a donor is left and nothing is added from it, a part
-    /// was chosen, and the rest need not be named.
-    pub(super) fn unreached<'r>(
-        &self,
-        operations: &[Operation],
-        reached: impl Iterator<Item = &'r (usize, usize)>,
-    ) -> Vec<Diagnostic> {
-        let mut used: Vec<Vec<bool>> =
-            self.list.iter().map(|donor| vec![false; donor.weights.index.entries().len()]).collect();
-        for &(donor, position) in reached {
-            used[donor][position] = true;
-        }
-        let added = operations.iter().filter_map(|operation| match &operation.kind {
-            Kind::Add { source, .. } => self.get(source).map(|(place, _)| place),
-            _ => None,
-        });
-        let added: HashSet<usize> = added.collect();
-        let donors = self.list.iter().zip(&self.first_use).zip(used).enumerate();
-        donors
-            .filter_map(|(place, ((donor, source), used))| {
-                let all = used.len();
-                let entries = donor.weights.index.entries().iter().zip(used);
-                let left: Vec<&str> =
-                    entries.filter(|(_, used)| !used).map(|((key, _), _)| key.as_str()).collect();
-                if left.is_empty() {
-                    return None;
-                }
-                let (message, help) = if left.len() * 2 > all && !added.contains(&place) {
-                    let message = format!(
-                        "{} of the {all} tensors of donor `{}` {} used",
-                        all - left.len(),
-                        donor.written,
-                        if all - left.len() == 1 { "is" } else { "are" },
-                    );
-                    (message, "nothing to do, if the others were left out on purpose")
-                } else {
-                    let message = format!(
-                        "{} of donor `{}` {} reached by no pattern: {}",
-                        say::count(left.len(), "tensor"),
-                        donor.written,
-                        if left.len() == 1 { "is" } else { "are" },
-                        say::names(&left),
-                    );
-                    (message, "widen a pattern if they were meant to be used")
-                };
-                Some(source.mark(Diagnostic::new(Code::UnreachedDonor, message).help(help), ""))
-            })
-            .collect()
-    }
-
     /// The donor of a source; `None` where it could not be opened, which has been reported.
     pub(super) fn get(&self, source: &Spanned<PathBuf>) -> Option<(usize, &Donor)> {
         let place = (*self.by_path.get(&source.value)?)?;
@@ -237,83 +172,4 @@ fn read_config(path: &Path) -> Option<Result<ModelConfig, ReadError>> {
     };
     let read = ModelConfig::read(&dir.join("config.json"));
     (!matches!(&read, Err(error) if error.kind == ReadErrorKind::NotFound)).then_some(read)
-}
-
-/// A donor goes without its configuration, but then nothing says how it is quantized.
-fn unread_config(error: &ReadError, written: &str) -> Diagnostic {
-    let message = format!("`config.json` of donor `{written}` cannot be read: {}", error.reason);
-    Diagnostic::new(Code::DonorConfig, message).help(
-        "bits and group size of the donor are not compared with the base's: repair the file, or remove it if the donor \
-         is not quantized",
-    )
-}
-
-fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {
-    match error.kind {
-        ReadErrorKind::NotFound if error.path == source && !source.is_symlink() => {
-            let mut help = neighbour(source).map_or_else(String::new, |near| format!("{near} "));
-            help.push_str("relative donors are resolved against the directory of the surgery file");
-            if file.dir.as_os_str().is_empty() {
-                help.push_str(", `.`");
-            } else if source.starts_with(&file.dir) {
-                let _ = write!(help, ": this one is `{}`", source.display());
-            }
-            if written.starts_with('~') || written.contains('$') {
-                help.push_str("; `~` and `$VAR` are not expanded: write the path out");
-            } else if let Some(elsewhere) = elsewhere(Path::new(written)) {
-                let _ = write!(help, "; {elsewhere}");
-            }
-            Diagnostic::new(Code::DonorNotFound, format!("donor `{written}` does not exist")).help(help)
-        }
-        ReadErrorKind::NotFound if error.path == source => with_help(Code::DonorNotFound, error),
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => with_help(Code::DonorUnreadable, error),
-        ReadErrorKind::BadIndex => with_help(Code::BadShardIndex, error),
-    }
-}
-
-/// A refusal of weights that were named outside of a surgery file.
-pub(super) fn named_refusal(path: &Path, error: &ReadError) -> Diagnostic {
-    let code = match error.kind {
-        ReadErrorKind::NotFound if error.path == path => Code::DonorNotFound,
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::DonorUnreadable,
-        ReadErrorKind::BadIndex => Code::BadShardIndex,
-    };
-    with_help(code, error)
-}
-
-/// A refusal of the base, as a diagnostic without a place in the YAML.
-pub(super) fn base_refusal(error: &ReadError) -> Diagnostic {
-    let code = match error.kind {
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::ModelUnreadable,
-        ReadErrorKind::BadIndex => Code::BadShardIndex,
-    };
-    with_help(code, error)
-}
-
-fn with_help(code: Code, error: &ReadError) -> Diagnostic {
-    let diagnostic = Diagnostic::new(code, error.to_string());
-    match &error.help {
-        Some(help) => diagnostic.help(help.clone()),
-        None => diagnostic,
-    }
-}
-
-/// An oddity of a checkpoint, as a warning.
-pub(super) fn oddity(warning: &ReadWarning) -> Diagnostic {
-    match warning {
-        ReadWarning::UnlistedTensor { path, key } => Diagnostic::new(
-            Code::UnlistedTensor,
-            format!("`{}` holds `{key}`, which the index file does not list", path.display()),
-        )
-        .help("it is used; list it in the index file, or remove it from the shard"),
-        ReadWarning::TrailingBytes { path, bytes } => Diagnostic::new(
-            Code::TrailingBytes,
-            format!("{} after the last tensor of `{}`", follow(*bytes), path.display()),
-        )
-        .help("they are ignored; if the file was written twice or joined with another, write it anew"),
-    }
-}
-
-fn follow(bytes: u64) -> String {
-    if bytes == 1 { "1 byte follows".into() } else { format!("{bytes} bytes follow") }
 }

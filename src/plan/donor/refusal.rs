@@ -1,0 +1,68 @@
+//! Why weights cannot be read, as diagnostics.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::checkpoint::{ReadError, ReadErrorKind, elsewhere, neighbour};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::surgery::SurgeryFile;
+
+/// A donor goes without its configuration, but then nothing says how it is quantized.
+pub(super) fn unread_config(error: &ReadError, written: &str) -> Diagnostic {
+    let message = format!("`config.json` of donor `{written}` cannot be read: {}", error.reason);
+    Diagnostic::new(Code::DonorConfig, message).help(
+        "bits and group size of the donor are not compared with the base's: repair the file, or remove it if the donor \
+         is not quantized",
+    )
+}
+
+/// Why a donor cannot be read, in the words of the file that names it.
+pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {
+    match error.kind {
+        ReadErrorKind::NotFound if error.path == source && !source.is_symlink() => {
+            let mut help = neighbour(source).map_or_else(String::new, |near| format!("{near} "));
+            help.push_str("relative donors are resolved against the directory of the surgery file");
+            if file.dir.as_os_str().is_empty() {
+                help.push_str(", `.`");
+            } else if source.starts_with(&file.dir) {
+                let _ = write!(help, ": this one is `{}`", source.display());
+            }
+            if written.starts_with('~') || written.contains('$') {
+                help.push_str("; `~` and `$VAR` are not expanded: write the path out");
+            } else if let Some(elsewhere) = elsewhere(Path::new(written)) {
+                let _ = write!(help, "; {elsewhere}");
+            }
+            Diagnostic::new(Code::DonorNotFound, format!("donor `{written}` does not exist")).help(help)
+        }
+        ReadErrorKind::NotFound if error.path == source => with_help(Code::DonorNotFound, error),
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => with_help(Code::DonorUnreadable, error),
+        ReadErrorKind::BadIndex => with_help(Code::BadShardIndex, error),
+    }
+}
+
+/// A refusal of weights that were named outside of a surgery file.
+pub(in crate::plan) fn named_refusal(path: &Path, error: &ReadError) -> Diagnostic {
+    let code = match error.kind {
+        ReadErrorKind::NotFound if error.path == path => Code::DonorNotFound,
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::DonorUnreadable,
+        ReadErrorKind::BadIndex => Code::BadShardIndex,
+    };
+    with_help(code, error)
+}
+
+/// A refusal of the base, as a diagnostic without a place in the YAML.
+pub(in crate::plan) fn base_refusal(error: &ReadError) -> Diagnostic {
+    let code = match error.kind {
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::ModelUnreadable,
+        ReadErrorKind::BadIndex => Code::BadShardIndex,
+    };
+    with_help(code, error)
+}
+
+fn with_help(code: Code, error: &ReadError) -> Diagnostic {
+    let diagnostic = Diagnostic::new(code, error.to_string());
+    match &error.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
+    }
+}
