@@ -18,7 +18,7 @@ use super::excerpt::{Excerpt, sanitize};
 use super::layout::words;
 use super::{Diagnostic, Look, Severity, Source, columns};
 
-/// On terminals narrower than this, words that are wider are broken, and labels that find no room are left out.
+/// On terminals narrower than this, labels that find no room are left out.
 const NARROW: usize = 60;
 /// Columns that the drawing takes beside a label's text and what it points at.
 const BESIDE: usize = 16;
@@ -37,8 +37,8 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme { characters, styles })
         .with_width(look.width.max(20))
         .with_context_lines(1)
-        .with_break_words(look.width < NARROW)
-        // Keys and paths stay whole, so that they can be copied.
+        // Keys and paths stay whole, so that they can be copied: where they are wider than the terminal, it breaks them.
+        .with_break_words(false)
         .with_word_separator(WordSeparator::Custom(separated))
         .with_word_splitter(WordSplitter::NoHyphenation)
         .without_primary_span_start()
