@@ -1,5 +1,5 @@
 //! How near executing comes to the speed of memory: each program's bytes a second as a part of what a plain parallel
-//! copy reaches in the same run. `cargo bench --no-default-features --bench execute`.
+//! copy reaches in the same run. `cargo bench --no-default-features --bench execute`; `-- 'f32 add'` for some of them.
 
 #![expect(clippy::print_stdout, reason = "its figures are for people")]
 #![expect(clippy::cast_precision_loss, reason = "figures are shown with three digits")]
@@ -47,12 +47,16 @@ const PROGRAMS: [(&str, usize, &str); 6] = [
 ];
 
 fn main() {
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let folder = tempfile::tempdir().expect("there is room for three tensors");
     println!("{:24} {:>8} {:>10} {:>13} {:>13}", "", "GB/s", "of a copy", "with figures", "and digest");
     for (name, dtype, width) in [("bf16", Dtype::BF16, 2), ("f16", Dtype::F16, 2), ("f32", Dtype::F32, 4)] {
         let root = folder.path().join(name);
         prepare(&root, dtype);
         for (program, moves, operations) in PROGRAMS {
+            if !format!("{name} {program}").contains(&wanted) {
+                continue;
+            }
             let plan = planned(&root, operations);
             let bytes = ELEMENTS * width * moves;
             let mut copying = Copying::new(ELEMENTS * width);
@@ -75,36 +79,61 @@ fn main() {
             println!("{name:24} {:8.1} {bare:>10} {figures:>13} {digest:>13}", speeds[0] / 1e9);
         }
     }
-    quantized(folder.path());
-    pruned(folder.path());
+    if wanted.is_empty() {
+        quantized(folder.path());
+        pruned(folder.path());
+    }
 }
 
-/// Scaling a quantized matrix against copying its scales and biases, and against scaling it as a dense one.
+/// Scaling quantized matrices against reading and copying their scales and biases, and against scaling a dense one.
 fn quantized(folder: &Path) {
+    const MATRICES: usize = 12;
     let root = folder.join("quantized");
     let [rows, columns] = SHAPE;
     let part = |dtype: Dtype, columns: usize| {
         (dtype, vec![rows, columns], vec![0x3cu8; rows * columns * dtype.bitsize() / 8])
     };
-    let tensors = [
+    let parts = [
         ("weight", part(Dtype::U32, columns / 8)),
         ("scales", part(Dtype::BF16, columns / 64)),
         ("biases", part(Dtype::BF16, columns / 64)),
     ];
-    write_model(&root, &tensors.map(|(name, tensor)| (format!("m.{name}"), tensor)));
+    let named = |matrix: usize| parts.clone().map(|(name, tensor)| (format!("m.{matrix}.{name}"), tensor));
+    write_model(&root, &(0..MATRICES).flat_map(named).collect::<Vec<_>>());
     let config = r#"{"model_type": "llama", "quantization": {"bits": 4, "group_size": 64}}"#;
     fs::write(root.join("model/config.json"), config).expect("a file");
     let plan = planned(&root, PROGRAMS[0].2);
-    let mut copying = Copying::new(2 * rows * columns / 64 * 2);
-    let [copy, scale] = turns([&mut || copying.seconds(), &mut || seconds(&plan, Executor::without_report)]);
+    let touched = 2 * rows * columns / 64 * 2;
+    let mut copying = Copying::new(touched * MATRICES);
+    let [read, copy, bare, figures] = turns([
+        &mut || reading(&plan),
+        &mut || copying.seconds(),
+        &mut || seconds(&plan, Executor::without_report),
+        &mut || seconds(&plan, Executor::without_digest),
+    ])
+    .map(|seconds| seconds / MATRICES as f64 * 1e3);
     let dense = planned(&folder.join("bf16"), PROGRAMS[0].2);
     let [dense] = turns([&mut || seconds(&dense, Executor::without_report)]);
-    println!("\nscaling {rows} x {columns}, 4 bits in groups of 64: {:.2} ms", scale * 1e3);
     println!(
-        "copying its scales and biases: {:.2} ms; scaling it in bf16: {:.2} ms\n",
-        copy * 1e3,
-        dense * 1e3
+        "\nscaling {rows} x {columns}, 4 bits in groups of 64: {bare:.2} ms, {figures:.2} ms with figures"
     );
+    println!("reading its scales and biases: {read:.2} ms, copying them: {copy:.2} ms");
+    println!("scaling it in bf16: {:.2} ms\n", dense * 1e3);
+}
+
+/// Reads what a plan edits, tensor after tensor, each with all threads.
+fn reading(plan: &Plan) -> f64 {
+    const PIECE: usize = 1 << 16;
+    let mut out = Vec::new();
+    let begun = Instant::now();
+    for program in plan.programs() {
+        let (shard, range) = plan.base_tensor(program);
+        out.resize(usize::try_from(range.end - range.start).expect("it fits in memory"), 0);
+        out.par_chunks_mut(PIECE).enumerate().for_each(|(i, piece)| {
+            shard.read_at(piece, range.start + (i * PIECE) as u64).expect("it is there");
+        });
+    }
+    begun.elapsed().as_secs_f64()
 }
 
 /// Pruning one channel, some and many.

@@ -132,6 +132,8 @@ pub(super) trait Stored {
     const NORMAL: Self::Work;
     /// The least magnitude there is beside 0.
     const LEAST: Self::Work;
+    /// The bits of the least normal number.
+    const LEAST_NORMAL: Self::Bits;
     /// The bits of infinity.
     const INFINITY: Self::Bits;
     /// Exact.
@@ -164,6 +166,7 @@ impl Stored for Half {
     const LIMIT: f32 = 65520.0;
     const NORMAL: f32 = f16::MIN_POSITIVE.to_f32_const();
     const LEAST: f32 = f16::MIN_POSITIVE_SUBNORMAL.to_f32_const();
+    const LEAST_NORMAL: u16 = 0x0400;
     const INFINITY: u16 = 0x7c00;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -224,6 +227,7 @@ impl Stored for Brain {
     const LIMIT: f32 = f32::from_bits(0x7f7f_8000);
     const NORMAL: f32 = f32::MIN_POSITIVE;
     const LEAST: f32 = f32::from_bits(1 << 16);
+    const LEAST_NORMAL: u16 = 0x0080;
     const INFINITY: u16 = 0x7f80;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -285,6 +289,7 @@ impl Stored for Single {
     const LIMIT: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
     const NORMAL: f64 = f32::MIN_POSITIVE as f64;
     const LEAST: f64 = f32::from_bits(1) as f64;
+    const LEAST_NORMAL: u32 = 0x0080_0000;
     const INFINITY: u32 = 0x7f80_0000;
 
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -99,7 +99,10 @@ impl<'p> Executor<'p> {
         assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
         self.release_buffers(out.len() as u64);
         let job = Job::new(self.plan, program, &mut self.lanes)?;
-        let wish = Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none() };
+        // What is hashed is read soon. What counts has more in hand than registers hold, and must not wait until stores
+        // past the caches are done.
+        let past_caches = self.digest.is_none() && self.ledger.is_none();
+        let wish = Wish { count: self.ledger.is_some(), past_caches };
         let outcome = match &mut self.digest {
             None => job.fill(0, out, &mut self.lanes, wish)?,
             Some(digest) => {

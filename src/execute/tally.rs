@@ -86,9 +86,19 @@ impl Tally {
         self.before_square += groups.before_square.iter().sum::<f64>();
     }
 
+    /// Adds what was counted of a strip of an affine set's scales or biases, or of none.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_member<B: Bits>(&mut self, groups: &Groups<B>, member: Member) {
+        self.error_square += groups.error_square.iter().sum::<f64>();
+        self.exact_square += groups.exact_square.iter().sum::<f64>();
+        if member == Member::Scales {
+            self.scales += STRIP as u64;
+            self.underflowed += total(&groups.fallen);
+        }
+    }
+
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn add_counts<B: Bits>(&mut self, groups: &Groups<B>) {
-        let total = |counts: &Group<B>| counts.iter().map(|&n| u64::from(n.into())).sum::<u64>();
         self.changed += STRIP as u64 - total(&groups.unchanged);
         self.deltas += total(&groups.deltas);
         self.lost += total(&groups.lost);
@@ -173,8 +183,15 @@ pub(super) struct Groups<B: Bits> {
     unchanged: Group<B>,
     deltas: Group<B>,
     lost: Group<B>,
+    fallen: Group<B>,
     before_square: Partials,
     change_square: Partials,
+    error_square: Partials,
+    exact_square: Partials,
+}
+
+fn total<B: Bits>(counts: &Group<B>) -> u64 {
+    counts.iter().map(|&n| u64::from(n.into())).sum()
 }
 
 impl<B: Bits> Groups<B> {
@@ -199,6 +216,22 @@ impl<B: Bits> Groups<B> {
     pub(super) fn add_change<W, L: Lanes<W>>(&mut self, before: L, after: L) {
         let change = after - before;
         change.add_products(change, &mut self.change_square);
+    }
+
+    /// Counts those that were normal numbers, `least` or more, and are not any more.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn count_fallen(&mut self, before: &Group<B>, after: &Group<B>, least: B) {
+        for i in 0..before.len() {
+            let was = B::from(before[i] & B::MAGNITUDE >= least);
+            self.fallen[i] += was & B::from(after[i] & B::MAGNITUDE < least);
+        }
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_error<W, L: Lanes<W>>(&mut self, exact: L, rounded: L) {
+        let error = rounded - exact;
+        error.add_products(error, &mut self.error_square);
+        exact.add_products(exact, &mut self.exact_square);
     }
 }
 

@@ -24,14 +24,17 @@ pub(super) fn make<M: Machine, S: Stored>(
     let mut groups = Groups::<S::Bits>::default();
     let sound = match (here.recipe.start, &*here.recipe.steps) {
         (Start::From(base), [Step::Scale(factor)]) => {
-            if count && here.recipe.member != Member::None {
-                return None;
-            }
             let inputs = [here.whole::<S>(base)?];
-            let sound =
-                calculate::<M, S, _, 1>(&Scaled::<M, S>(splat(*factor)), inputs, out, &mut groups, count);
+            let by = Scaled::<M, S>(splat(*factor));
+            let member = here.recipe.member;
+            let sound = if count && member != Member::None {
+                calculate::<M, S, _, 1>(&ScaledMember(by), inputs, out, &mut groups, count)
+            } else {
+                calculate::<M, S, _, 1>(&by, inputs, out, &mut groups, count)
+            };
             if let (Some([tally]), true) = (tallies, sound) {
                 tally.add_scaled(&groups, S::Work::from_f64(*factor).to_f64());
+                tally.add_member(&groups, member);
             }
             sound
         }
@@ -88,6 +91,24 @@ impl<M: Machine, S: Stored> Calculation<M, S, 1> for Scaled<M, S> {
         let ([stored], [base]) = (&group.stored, group.inputs);
         groups.count_bits(stored, &group.result, stored);
         groups.add_before(base);
+    }
+}
+
+/// The same of an affine set's scales or biases: what rounding does to them is counted too.
+struct ScaledMember<M: Machine, S: Stored>(Scaled<M, S>);
+
+impl<M: Machine, S: Stored> Calculation<M, S, 1> for ScaledMember<M, S> {
+    #[inline(always)]
+    fn value(&self, base: [S::Lanes<M>; 1]) -> S::Lanes<M> {
+        self.0.value(base)
+    }
+
+    #[inline(always)]
+    fn count(groups: &mut Groups<S::Bits>, group: &Calculated<M, S, 1>) {
+        Scaled::count(groups, group);
+        let [stored] = &group.stored;
+        groups.count_fallen(stored, &group.result, S::LEAST_NORMAL);
+        groups.add_error(group.value, S::widen::<M>(&group.result));
     }
 }
 

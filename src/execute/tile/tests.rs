@@ -369,6 +369,25 @@ fn counted(
     counts
 }
 
+/// What rounding does to elements that are scaled: how many normal numbers become none, Σ error², Σ exact².
+fn rounding(dtype: Dtype, base: &[u8], result: &[u8], factor: f64) -> (u64, f64, f64) {
+    let number = |value: Value| match value {
+        Value::Narrow(x) => f64::from(x),
+        Value::Wide(x) => x,
+    };
+    let least = if dtype == Dtype::F16 { 6.103_515_625e-5 } else { f64::from(f32::MIN_POSITIVE) };
+    let (mut fallen, mut error, mut square) = (0, 0.0, 0.0);
+    for i in 0..base.len() / (dtype.bitsize() / 8) {
+        let before = Value::read(dtype, dtype, base, i);
+        let exact = number(before.times(Value::of(dtype, factor)));
+        let after = number(Value::read(dtype, dtype, result, i));
+        fallen += u64::from(number(before).abs() >= least && after.abs() < least);
+        error += (after - exact).powi(2);
+        square += exact.powi(2);
+    }
+    (fallen, error, square)
+}
+
 proptest! {
     #[test]
     fn one_step_is_counted_as_one_element_at_a_time_is(
@@ -395,9 +414,17 @@ proptest! {
                 ((entered - 1.0) * before, before != 0.0)
             }
         });
+        let close = |got: f64, want: f64, all: f64| (got - want).abs() <= 1e-5 * want + 1e-9 * all;
         let tally = outcome.steps[0];
         prop_assert_eq!((tally.changed, tally.deltas, tally.lost), (counts.0, counts.1, counts.2));
-        let close = |got: f64, want: f64, all: f64| (got - want).abs() <= 1e-5 * want + 1e-9 * all;
+        if !adds {
+            recipe.member = Member::Scales;
+            let member = run_all(&recipe, &base, &[donor], true).1.steps[0];
+            let (fallen, error, exact) = rounding(dtype, &base, &result, number);
+            prop_assert_eq!((member.changed, member.scales, member.underflowed), (counts.0, n as u64, fallen));
+            prop_assert!(close(member.error_square, error, 0.0), "{member:?} {error}");
+            prop_assert!(close(member.exact_square, exact, 0.0), "{member:?} {exact}");
+        }
         prop_assert!(close(tally.change_square, counts.3, counts.4), "{tally:?} {counts:?}");
         prop_assert!(close(tally.before_square, counts.4, 0.0), "{tally:?} {counts:?}");
     }
