@@ -24,6 +24,7 @@ mod score;
 mod serve;
 #[cfg(feature = "mlx")]
 mod session;
+mod threads;
 
 use std::process::ExitCode;
 
@@ -43,7 +44,15 @@ pub const INTERRUPTED: u8 = 130;
 /// Runs a command to its exit code.
 #[must_use]
 pub fn run(command: Command) -> ExitCode {
-    let outcome = match command {
+    let outcome = threads::start().and_then(|()| carry_out(command));
+    outcome.unwrap_or_else(|report| {
+        output::stderr(&format!("{report:?}\n"));
+        ExitCode::FAILURE
+    })
+}
+
+fn carry_out(command: Command) -> Outcome {
+    match command {
         Command::Surgery(command) => match command {
             SurgeryCommand::Plan(args) => plan::run(&args),
             SurgeryCommand::Check(args) => check::run(&args),
@@ -67,11 +76,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Score(_) => Err(needs_mlx("score")),
         #[cfg(not(feature = "mlx"))]
         Command::Serve(_) => Err(needs_mlx("serve")),
-    };
-    outcome.unwrap_or_else(|report| {
-        output::stderr(&format!("{report:?}\n"));
-        ExitCode::FAILURE
-    })
+    }
 }
 
 /// The answer of a binary that cannot compute.

@@ -222,6 +222,69 @@ fn files_that_change_meanwhile_are_noticed() {
     check_change_is_noticed("model.norm.weight", spoil, "config.json");
 }
 
+#[test]
+fn a_directory_that_goes_away_meanwhile_is_named() {
+    let stage = Stage::new();
+    for remove in [true, false] {
+        let child = stage.exporting();
+        let partial = stage.partial().expect("it writes");
+        if remove {
+            // Files may be added while it is emptied.
+            while partial.exists() {
+                let _ = fs::remove_dir_all(&partial);
+            }
+        } else {
+            fs::rename(&partial, stage.at("moved")).expect("it can be moved");
+        }
+        let run = wait(child);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("was moved or removed"), "{}", run.stderr);
+        stage.check_nothing_is_left();
+    }
+}
+
+#[test]
+fn what_appears_at_the_output_meanwhile_is_left_alone() {
+    let stage = Stage::new();
+    let small = "model.embed_tokens.weight BF16 8000,1024";
+    sparse::write(&stage.at("model/model.safetensors"), small);
+    sparse::write(&stage.at("donor.safetensors"), small);
+    let new = stage.at("new");
+    for number in 0..3 {
+        let child = stage.exporting();
+        match number {
+            0 => fs::write(&new, "mine").expect("a file"),
+            1 => fs::create_dir(&new).expect("a directory"),
+            _ => {
+                fs::create_dir(&new).expect("a directory");
+                fs::write(new.join("mine"), "mine").expect("a file");
+            }
+        }
+        let run = wait(child);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("exists already (made meanwhile)"), "{}", run.stderr);
+        assert_eq!(stage.partial(), None);
+        match number {
+            0 => fs::remove_file(&new).expect("it is still a file"),
+            1 => fs::remove_dir(&new).expect("it is still empty"),
+            _ => fs::remove_file(new.join("mine")).expect("it is still there"),
+        }
+    }
+}
+
+#[test]
+fn of_two_exports_to_one_place_one_is_written() {
+    let stage = Stage::new();
+    let small = "model.embed_tokens.weight BF16 8000,1024";
+    sparse::write(&stage.at("model/model.safetensors"), small);
+    sparse::write(&stage.at("donor.safetensors"), small);
+    let (first, second) = (stage.start(), stage.start());
+    let (first, second) = (wait(first), wait(second));
+    assert_eq!(first.code + second.code, 1, "{first:?} {second:?}");
+    assert!(stage.at("new/surgery.json").exists());
+    assert_eq!(stage.partial(), None);
+}
+
 /// The peak of a program's resident memory in bytes, and how it ended.
 fn peak(mut command: Command) -> (u64, Run) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");

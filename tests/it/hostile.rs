@@ -207,3 +207,14 @@ fn a_limit_of_addresses_that_would_hang_the_libraries_is_refused() {
     let run = generate(1_500_000 + cores * 300_000);
     assert_eq!(run.code, 0, "{run:#?}");
 }
+
+#[test]
+fn any_number_of_threads_may_be_asked_for() {
+    let stage = Stage::new("llama-3.2-1b", SCALE);
+    for number in ["0", "1", "100000", "18446744073709551615", "-1", "x"] {
+        let mut plan = command(stage.dir());
+        plan.args(["surgery", "plan", "surgery.yaml", "--model", "model"]).env("RAYON_NUM_THREADS", number);
+        let run = ended(plan.output().expect("the program can be run"));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{number}");
+    }
+}

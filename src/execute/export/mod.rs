@@ -69,20 +69,16 @@ pub fn export(
     place.check_space(total)?;
     let folder = Staging::new(place, stop)?;
     let mut writer = Writer { folder: folder.path(), progress, stop, written: 0, total };
-    for layout in &layouts {
-        writer.shard(layout)?;
-    }
-    for program in plan.programs() {
-        let at = header::place(plan, program, &layouts, head.as_ref());
-        writer.edited(&mut executor, program, &layouts, at)?;
-    }
-    if let Some(head) = &head {
-        writer.unedited_head(plan, head, &layouts)?;
-    }
-    let report = executor.finish()?;
-    files.write(plan, folder.path(), &report, head.as_ref(), stop)?;
+    let report = writer
+        .everything(plan, &mut executor, head.as_ref(), &layouts)
+        .and_then(|()| Ok(executor.finish()?))
+        .and_then(|report| {
+            files.write(plan, folder.path(), &report, head.as_ref(), stop)?;
+            Ok(report)
+        });
+    let report = report.map_err(|error| folder.explained(error))?;
     stop.check()?;
-    (writer.progress)(total, total);
+    progress(total, total);
     let stored = plan.base().weights.index.entries().iter();
     let tensors = stored.filter(|(_, info)| matches!(info.origin, Origin::Stored { .. })).count()
         + head.map_or(0, |head| head.members.len());
@@ -106,6 +102,24 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
+    /// Writes all shards: what is untouched, what programs make, and the rest of a head.
+    fn everything(
+        &mut self,
+        plan: &Plan,
+        executor: &mut Executor<'_>,
+        head: Option<&Head>,
+        layouts: &[Layout<'_>],
+    ) -> Result<(), ExportError> {
+        for layout in layouts {
+            self.shard(layout)?;
+        }
+        for program in plan.programs() {
+            let at = header::place(plan, program, layouts, head);
+            self.edited(executor, program, layouts, at)?;
+        }
+        head.map_or(Ok(()), |head| self.unedited_head(plan, head, layouts))
+    }
+
     /// Writes a shard's header and all bytes that no program makes.
     fn shard(&mut self, layout: &Layout<'_>) -> Result<(), ExportError> {
         let path = self.path(layout.shard);

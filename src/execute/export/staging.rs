@@ -46,6 +46,21 @@ impl<'s> Staging<'s> {
         &self.path
     }
 
+    /// Says so where the directory that is written in has gone.
+    pub(super) fn explained(&self, error: ExportError) -> ExportError {
+        match &error {
+            ExportError::Write { source, .. }
+                if source.kind() == ErrorKind::NotFound && !self.path.exists() =>
+            {
+                let shown = self.path.display();
+                let reason = format!("`{shown}`, in which the export was written, was moved or removed");
+                let help = "run it again when nothing else is done to that directory";
+                ExportError::Unfit { path: self.path.clone(), reason, help }
+            }
+            _ => error,
+        }
+    }
+
     /// Gives the finished directory its name.
     pub(super) fn publish(mut self) -> Result<(), ExportError> {
         let folder = self.folder.take();
@@ -59,7 +74,7 @@ impl<'s> Staging<'s> {
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
                     exists()
                 }
-                _ => ExportError::write(output)(error),
+                _ => self.explained(ExportError::write(output)(error)),
             })?;
             // It no longer stands where it would be removed from.
             let _ = folder.map(TempDir::keep);

@@ -1,0 +1,25 @@
+//! The threads that planning and executing share: started here, so that a system that gives none is an error.
+
+use std::env;
+
+use miette::miette;
+use rayon::ThreadPoolBuilder;
+
+/// More threads than this are in each other's way; rayon takes any number from its environment variable, and a number
+/// that the system does not allow keeps it busy for ever.
+const MOST: usize = 512;
+
+/// Starts as many threads as there are cores, or as `RAYON_NUM_THREADS` says.
+pub(super) fn start() -> miette::Result<()> {
+    let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse::<usize>().ok());
+    // None asked for is as many as there are cores.
+    let number = asked.filter(|&asked| asked > MOST).map_or(0, |_| MOST);
+    ThreadPoolBuilder::new().num_threads(number).build_global().map_err(|error| {
+        miette!(
+            help = "raise the limit of processes (`ulimit -u`, or the container's), or ask for fewer threads \
+                    (`RAYON_NUM_THREADS=1`)",
+            "the system gives no threads: {}",
+            crate::diagnostic::system::says(&std::io::Error::other(error))
+        )
+    })
+}
