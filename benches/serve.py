@@ -9,32 +9,19 @@ others decode, against the bound: what such a prompt takes alone, and eight step
 """
 
 import argparse
-import contextlib
 import json
+import pathlib
 import statistics
-import subprocess
+import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
+
+from serving import serving  # noqa: E402
+
 LONGEST = 128
-
-
-@contextlib.contextmanager
-def serving(binary, model, clients):
-    command = [binary, "serve", "--model", model, "--port", "0", "--max-batch", str(clients), "--quiet"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            url = server.stdout.readline().strip()
-            while True:
-                with contextlib.suppress(urllib.error.HTTPError):
-                    urllib.request.urlopen(url + "/health").close()
-                    break
-                time.sleep(0.05)
-            yield url
-        finally:
-            server.terminate()
 
 
 def prompt(seed, length):
@@ -104,7 +91,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     clients = options.clients
-    with serving(options.binary, options.model, clients) as url:
+    with serving(options.binary, options.model, "--max-batch", str(clients)) as url:
         ask(url, prompt(1, 16), 4)
         found = {1: [], clients: []}
         for number in range(options.rounds):

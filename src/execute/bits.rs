@@ -111,12 +111,10 @@ impl<'t, B: Bits> Target<'t, B> {
     }
 }
 
+/// Whether stores past the caches can be used there: they want 16 bytes aligned, as memory from malloc is.
 #[inline(always)]
 fn can_pass_caches(address: usize) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return wide::can_stream(address);
-    #[cfg(not(target_arch = "x86_64"))]
-    return address == 0;
+    cfg!(target_arch = "x86_64") && address.is_multiple_of(16)
 }
 
 /// These bytes, if they are a whole strip. A length that the compiler knows makes loops over it fast.

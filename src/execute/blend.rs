@@ -6,8 +6,6 @@
 
 use super::bits::{group, whole};
 use super::float::{STRIP, Work, decode};
-#[cfg(target_arch = "x86_64")]
-use super::lanes::is_wide;
 use super::lanes::{GROUPS, Lanes, Machine, Partials, Plain};
 #[cfg(target_arch = "x86_64")]
 use super::wide::Wide;
@@ -70,7 +68,7 @@ impl BlockSums {
     )]
     pub(super) fn feed(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
         #[cfg(target_arch = "x86_64")]
-        if is_wide() {
+        if Wide::is_here() {
             #[target_feature(enable = "avx2,f16c,fma")]
             fn wide(sums: &mut BlockSums, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
                 sums.strips::<Wide>(a, b);

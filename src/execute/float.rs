@@ -128,8 +128,6 @@ pub(super) trait Stored {
     const DTYPE: Dtype;
     /// The least magnitude that does not encode to a finite number.
     const LIMIT: Self::Work;
-    /// The least normal number.
-    const NORMAL: Self::Work;
     /// The least magnitude there is beside 0.
     const LEAST: Self::Work;
     /// The bits of the least normal number.
@@ -164,7 +162,6 @@ impl Stored for Half {
     const DTYPE: Dtype = Dtype::F16;
     // Halfway between the largest f16, 65504, and the next power of two; the tie goes up.
     const LIMIT: f32 = 65520.0;
-    const NORMAL: f32 = f16::MIN_POSITIVE.to_f32_const();
     const LEAST: f32 = f16::MIN_POSITIVE_SUBNORMAL.to_f32_const();
     const LEAST_NORMAL: u16 = 0x0400;
     const INFINITY: u16 = 0x7c00;
@@ -225,7 +222,6 @@ impl Stored for Brain {
     const DTYPE: Dtype = Dtype::BF16;
     // Halfway between the largest bf16 and the next power of two; the tie goes up.
     const LIMIT: f32 = f32::from_bits(0x7f7f_8000);
-    const NORMAL: f32 = f32::MIN_POSITIVE;
     const LEAST: f32 = f32::from_bits(1 << 16);
     const LEAST_NORMAL: u16 = 0x0080;
     const INFINITY: u16 = 0x7f80;
@@ -287,7 +283,6 @@ impl Stored for Single {
     const DTYPE: Dtype = Dtype::F32;
     // Halfway between the largest f32 and the next power of two; the tie goes up.
     const LIMIT: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
-    const NORMAL: f64 = f32::MIN_POSITIVE as f64;
     const LEAST: f64 = f32::from_bits(1) as f64;
     const LEAST_NORMAL: u32 = 0x0080_0000;
     const INFINITY: u32 = 0x7f80_0000;

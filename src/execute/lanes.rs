@@ -165,13 +165,6 @@ pub(super) fn gather<T: Copy + Default, const N: usize>(element: impl Fn(usize) 
     elements
 }
 
-/// Whether this processor has the instructions of [`Wide`](super::wide::Wide).
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn is_wide() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") && is_x86_feature_detected!("fma")
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use proptest::prelude::*;
@@ -200,7 +193,7 @@ mod tests {
     proptest! {
         #[test]
         fn machines_agree(a in prop::array::uniform16(-1e4..1e4), b in prop::array::uniform16(-1e-3..1e-3)) {
-            if is_wide() {
+            if Wide::is_here() {
                 check::<Half>(&a, &b);
                 check::<Brain>(&a, &b);
                 check::<Single>(&a, &b);

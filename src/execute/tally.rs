@@ -1,4 +1,4 @@
-//! [`Tally`]: what is counted while a program runs. Partials are taken in one fixed order.
+//! [`Tally`]: what is counted while a program runs. Sums are taken in one fixed order.
 
 #![cfg_attr(
     not(debug_assertions),
@@ -6,8 +6,8 @@
 )]
 
 use super::bits::Bits;
-use super::float::{STRIP, Stored, Values, Work};
-use super::lanes::{GROUPS, Group, Lanes, Machine, Partials};
+use super::float::STRIP;
+use super::lanes::{Group, Lanes, Partials};
 use super::recipe::Member;
 
 /// What one action did to some elements.
@@ -39,37 +39,8 @@ pub(super) struct Outcome {
     pub(super) passed: u64,
 }
 
-/// A strip before and after one step, in working precision and as it is stored. Beyond a tensor's end all is 0.
-pub(super) struct Strip<'s, S: Stored> {
-    pub(super) before: &'s Values<S::Work>,
-    pub(super) after: &'s Values<S::Work>,
-    pub(super) before_bits: &'s [S::Bits; STRIP],
-    pub(super) after_bits: &'s [S::Bits; STRIP],
-}
-
 impl Tally {
-    /// Counts changes of bits. An element that is `meant` to change (1, else 0) and does not is lost.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn count_bits<B: Bits>(
-        &mut self,
-        before: &[B; STRIP],
-        after: &[B; STRIP],
-        meant: &[B; STRIP],
-    ) {
-        // Counted in numbers as wide as an element, which hold all of a strip, so that vectors hold more of them.
-        let (mut unchanged, mut deltas, mut lost) = (B::default(), B::default(), B::default());
-        for i in 0..STRIP {
-            let same = B::from(before[i] == after[i]);
-            unchanged += same;
-            deltas += meant[i];
-            lost += meant[i] & same;
-        }
-        self.changed += STRIP as u64 - u64::from(unchanged.into());
-        self.deltas += u64::from(deltas.into());
-        self.lost += u64::from(lost.into());
-    }
-
-    /// Adds what was counted of a strip that was scaled.
+    /// Adds what was counted of a strip that was scaled: the change is (factor − 1) times what there was.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add_scaled<B: Bits>(&mut self, groups: &Groups<B>, factor: f64) {
         self.add_counts(groups);
@@ -86,13 +57,13 @@ impl Tally {
         self.before_square += groups.before_square.iter().sum::<f64>();
     }
 
-    /// Adds what was counted of a strip of an affine set's scales or biases, or of none.
+    /// Adds what was counted of a strip of an affine set's scales or biases, or of none; it has `n` elements.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_member<B: Bits>(&mut self, groups: &Groups<B>, member: Member) {
+    pub(super) fn add_member<B: Bits>(&mut self, groups: &Groups<B>, member: Member, n: usize) {
         self.error_square += groups.error_square.iter().sum::<f64>();
         self.exact_square += groups.exact_square.iter().sum::<f64>();
         if member == Member::Scales {
-            self.scales += STRIP as u64;
+            self.scales += n as u64;
             self.underflowed += total(&groups.fallen);
         }
     }
@@ -102,46 +73,6 @@ impl Tally {
         self.changed += STRIP as u64 - total(&groups.unchanged);
         self.deltas += total(&groups.deltas);
         self.lost += total(&groups.lost);
-    }
-
-    /// Adds the sums of a scaling: the change is (factor − 1) times what there was.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn scaled<M: Machine, S: Stored>(&mut self, strip: &Strip<'_, S>, factor: f64) {
-        let square = sum_of_squares(|i| group::<M, S>(strip.before, i));
-        self.before_square += square;
-        self.change_square += (factor - 1.0) * (factor - 1.0) * square;
-    }
-
-    /// Adds the sums of any change.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn moved<M: Machine, S: Stored>(&mut self, strip: &Strip<'_, S>) {
-        // One sum after the other: together, compilers make pairs of them instead of rows.
-        let (before, after) = (|i| group::<M, S>(strip.before, i), |i| group::<M, S>(strip.after, i));
-        self.change_square += sum_of_squares(|i| after(i) - before(i));
-        self.before_square += sum_of_squares(before);
-    }
-
-    /// Counts what rounding does to the scales or biases of an affine set, `n` of them.
-    #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn count_member<M: Machine, S: Stored>(
-        &mut self,
-        strip: &Strip<'_, S>,
-        member: Member,
-        n: usize,
-    ) {
-        let mut rounded = [S::Work::ZERO; STRIP];
-        S::decode::<M>(strip.after_bits, &mut rounded);
-        let (inexact, exact) = (|i| group::<M, S>(&rounded, i), |i| group::<M, S>(strip.after, i));
-        self.error_square += sum_of_squares(|i| inexact(i) - exact(i));
-        self.exact_square += sum_of_squares(exact);
-        if member == Member::Scales {
-            let mut fell = 0;
-            for (before, after) in strip.before.iter().zip(&rounded) {
-                fell += u32::from(before.abs() >= S::NORMAL && after.abs() < S::NORMAL);
-            }
-            self.scales += n as u64;
-            self.underflowed += u64::from(fell);
-        }
     }
 
     /// Adds what was counted in the elements that follow.
@@ -177,7 +108,8 @@ impl Outcome {
     }
 }
 
-/// What is counted of a strip in groups, by their lanes.
+/// What is counted of a strip in groups, by their lanes. Counted in numbers as wide as an element, which hold all of a
+/// strip, so that vectors hold more of them.
 #[derive(Default)]
 pub(super) struct Groups<B: Bits> {
     unchanged: Group<B>,
@@ -207,11 +139,13 @@ impl<B: Bits> Groups<B> {
         }
     }
 
+    /// Adds up what there was.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add_before<W>(&mut self, before: impl Lanes<W>) {
         before.add_products(before, &mut self.before_square);
     }
 
+    /// Adds up what changed.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add_change<W, L: Lanes<W>>(&mut self, before: L, after: L) {
         let change = after - before;
@@ -227,27 +161,11 @@ impl<B: Bits> Groups<B> {
         }
     }
 
+    /// Adds up what was to be, and what rounding did to it.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add_error<W, L: Lanes<W>>(&mut self, exact: L, rounded: L) {
         let error = rounded - exact;
         error.add_products(error, &mut self.error_square);
         exact.add_products(exact, &mut self.exact_square);
     }
-}
-
-/// Σ x² over a strip in f64, in the order of [`Partials`]. `value` says what the group number `i` is.
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn sum_of_squares<W, L: Lanes<W>>(value: impl Fn(usize) -> L) -> f64 {
-    let mut sums = Partials::default();
-    for i in 0..GROUPS {
-        let value = value(i);
-        value.add_products(value, &mut sums);
-    }
-    sums.iter().sum()
-}
-
-/// A group of a strip.
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn group<M: Machine, S: Stored>(values: &Values<S::Work>, i: usize) -> S::Lanes<M> {
-    S::Lanes::load(&values.as_chunks().0[i])
 }

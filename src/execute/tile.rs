@@ -12,8 +12,6 @@ use std::ops::Range;
 
 use super::bits::{Stretch, load, whole};
 use super::float::{Brain, Half, STRIP, Single, Stored, Values, Work, decode};
-#[cfg(target_arch = "x86_64")]
-use super::lanes::is_wide;
 use super::lanes::{Machine, Plain};
 use super::recipe::{Recipe, Start, Step};
 use super::region::runs;
@@ -79,7 +77,7 @@ fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Ou
         return Outcome::default();
     }
     #[cfg(target_arch = "x86_64")]
-    if is_wide() {
+    if Wide::is_here() {
         #[target_feature(enable = "avx2,f16c,fma")]
         fn wide<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
             strips::<Wide, S, COUNT>(recipe, tile)

@@ -27,6 +27,16 @@ use super::lanes::{Group, Lanes, Machine, Partials};
 /// No load or store wants alignment, but for one that says so.
 pub(super) enum Wide {}
 
+impl Wide {
+    /// Whether this processor is one.
+    #[inline(always)]
+    pub(super) fn is_here() -> bool {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("f16c")
+            && is_x86_feature_detected!("fma")
+    }
+}
+
 /// Sixteen f32. If they are `UNPACKED`, the first vector is the first and the third four, the second the second and the
 /// last: that is how BF16 are unpacked, and packed again.
 #[derive(Clone, Copy)]
@@ -316,12 +326,6 @@ impl Mul for Doubles {
         }
         self
     }
-}
-
-/// Whether stores past the caches can be used there: they want 16 bytes aligned, as memory from malloc is.
-#[inline(always)]
-pub(super) fn can_stream(address: usize) -> bool {
-    address.is_multiple_of(16)
 }
 
 /// Loads a group as it is: the compiler takes it to pieces where it sees the elements.

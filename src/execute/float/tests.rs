@@ -1,7 +1,5 @@
 use super::super::lanes::Plain;
 #[cfg(target_arch = "x86_64")]
-use super::super::lanes::is_wide;
-#[cfg(target_arch = "x86_64")]
 use super::super::wide::Wide;
 use super::*;
 
@@ -33,7 +31,7 @@ fn every_half_survives_the_way_there_and_back() {
     check_round_trip::<Plain, Half>(0x7c00, 0x7e00);
     check_round_trip::<Plain, Brain>(0x7f80, 0x7fc0);
     #[cfg(target_arch = "x86_64")]
-    if is_wide() {
+    if Wide::is_here() {
         check_round_trip::<Wide, Half>(0x7c00, 0x7e00);
         check_round_trip::<Wide, Brain>(0x7f80, 0x7fc0);
     }

@@ -2,9 +2,9 @@
 
 use super::super::bits::{load, store};
 use super::super::float::{STRIP, Stored, Values, Work};
-use super::super::lanes::Machine;
+use super::super::lanes::{GROUPS, Lanes as _, Machine};
 use super::super::recipe::{Member, Start, Step};
-use super::super::tally::{Outcome, Strip, Tally};
+use super::super::tally::{Groups, Outcome, Tally};
 use super::{Here, blame, fused, within_limit};
 
 /// The arrays that a strip is worked on in. Beyond a tensor's end they hold zeros.
@@ -45,16 +45,8 @@ impl<S: Stored> Counted<S> {
             sound &= now.follow::<M>(before, here, step, other);
             // Beyond the end a negative factor makes zeros negative: that is no change.
             now.bits[here.len()..].fill(S::Bits::default());
-            let strip = Strip {
-                before: &before.values,
-                after: &now.values,
-                before_bits: &before.bits,
-                after_bits: &now.bits,
-            };
-            count::<M, S>(tally, &strip, step, other, meant);
-            if matches!(step, Step::Scale(_)) && here.recipe.member != Member::None {
-                tally.count_member::<M, S>(&strip, here.recipe.member, here.len());
-            }
+            mean::<S>(step, before, now, other, meant);
+            count::<M, S>(tally, here, step, before, now, meant);
         }
         if !computes {
             for value in &now.values {
@@ -152,40 +144,71 @@ impl<S: Stored> Stage<S> {
     }
 }
 
-/// Counts what a step did: what changed, what should have, and the sums of squares.
+/// Marks what a step means to change.
 #[cfg_attr(not(debug_assertions), inline(always))]
-fn count<M: Machine, S: Stored>(
-    tally: &mut Tally,
-    strip: &Strip<'_, S>,
+fn mean<S: Stored>(
     step: &Step,
+    before: &Stage<S>,
+    after: &Stage<S>,
     donor: &Values<S::Work>,
     meant: &mut [S::Bits; STRIP],
 ) {
     match step {
-        Step::Scale(factor) if S::Work::from_f64(*factor) != S::Work::ONE => {
-            let factor = S::Work::from_f64(*factor).to_f64();
-            for (meant, before) in meant.iter_mut().zip(strip.before) {
+        Step::Scale(factor) if changes::<S>(*factor) => {
+            for (meant, before) in meant.iter_mut().zip(&before.values) {
                 *meant = (*before != S::Work::ZERO).into();
             }
-            tally.count_bits(strip.before_bits, strip.after_bits, meant);
-            tally.scaled::<M, S>(strip, factor);
         }
         Step::Add { alpha, .. } => {
             let alpha = S::Work::from_f64(*alpha);
             for (meant, donor) in meant.iter_mut().zip(donor) {
                 *meant = (alpha * *donor != S::Work::ZERO).into();
             }
-            tally.count_bits(strip.before_bits, strip.after_bits, meant);
-            tally.moved::<M, S>(strip);
         }
         Step::Scale(_) | Step::Zero(_) => {
-            for (meant, (before, after)) in
-                meant.iter_mut().zip(strip.before_bits.iter().zip(strip.after_bits))
-            {
-                *meant = (before != after).into();
+            for (meant, (before, after)) in meant.iter_mut().zip(before.bits.iter().zip(after.bits)) {
+                *meant = (*before != after).into();
             }
-            tally.count_bits(strip.before_bits, strip.after_bits, meant);
-            tally.moved::<M, S>(strip);
         }
     }
+}
+
+/// Counts what a step did: what changed, what should have, and the sums of squares.
+#[cfg_attr(not(debug_assertions), inline(always))]
+fn count<M: Machine, S: Stored>(
+    tally: &mut Tally,
+    here: &Here<'_>,
+    step: &Step,
+    before: &Stage<S>,
+    after: &Stage<S>,
+    meant: &[S::Bits; STRIP],
+) {
+    let is_member = matches!(step, Step::Scale(_)) && here.recipe.member != Member::None;
+    let mut groups = Groups::<S::Bits>::default();
+    for i in 0..GROUPS {
+        let (before_bits, after_bits) = (&before.bits.as_chunks().0[i], &after.bits.as_chunks().0[i]);
+        let was = S::Lanes::<M>::load(&before.values.as_chunks().0[i]);
+        let is = S::Lanes::<M>::load(&after.values.as_chunks().0[i]);
+        groups.count_bits(before_bits, after_bits, &meant.as_chunks().0[i]);
+        groups.add_before(was);
+        groups.add_change(was, is);
+        if is_member {
+            groups.count_fallen(before_bits, after_bits, S::LEAST_NORMAL);
+            groups.add_error(is, S::widen::<M>(after_bits));
+        }
+    }
+    match step {
+        Step::Scale(factor) if changes::<S>(*factor) => {
+            tally.add_scaled(&groups, S::Work::from_f64(*factor).to_f64());
+        }
+        _ => tally.add_moved(&groups),
+    }
+    if is_member {
+        tally.add_member(&groups, here.recipe.member, here.len());
+    }
+}
+
+/// Whether it is not 1 in working precision.
+fn changes<S: Stored>(factor: f64) -> bool {
+    S::Work::from_f64(factor) != S::Work::ONE
 }

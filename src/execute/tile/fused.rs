@@ -4,7 +4,7 @@
 #![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
 
 use super::super::bits::{Bits, Stretch, Target, group};
-use super::super::float::{Stored, Work};
+use super::super::float::{STRIP, Stored, Work};
 use super::super::lanes::{GROUPS, Group, Lanes as _, Machine};
 use super::super::recipe::{Member, Start, Step};
 use super::super::tally::{Groups, Tally};
@@ -34,7 +34,7 @@ pub(super) fn make<M: Machine, S: Stored>(
             };
             if let (Some([tally]), true) = (tallies, sound) {
                 tally.add_scaled(&groups, S::Work::from_f64(*factor).to_f64());
-                tally.add_member(&groups, member);
+                tally.add_member(&groups, member, STRIP);
             }
             sound
         }
