@@ -1,14 +1,13 @@
 //! The `mlxcel` program: parses the command line, runs the command, ends with its exit code.
 
-use std::process::ExitCode;
-
 use clap::Parser;
 use mlxcel::cli::Cli;
 use mlxcel::command;
 
-fn main() -> ExitCode {
-    match Cli::try_parse() {
+fn main() {
+    let exit = match Cli::try_parse() {
         Ok(cli) => command::run(cli.command),
         Err(error) => command::refuse(error),
-    }
+    };
+    exit.end()
 }

@@ -1,11 +1,9 @@
 //! What the program says of itself: the schema of its files, completions, manual pages.
 
-use std::process::ExitCode;
-
 use clap::CommandFactory as _;
 use miette::IntoDiagnostic as _;
 
-use super::{Outcome, WRONG_COMMAND_LINE, output};
+use super::{Exit, Outcome, output};
 use crate::cli::Cli;
 use crate::surgery;
 
@@ -28,7 +26,7 @@ Interrupted.
 /// `mlxcel surgery schema`.
 pub(super) fn schema() -> Outcome {
     output::stdout(&format!("{:#}\n", surgery::schema()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }
 
 /// `mlxcel completions`.
@@ -36,7 +34,7 @@ pub(super) fn completions(shell: clap_complete::Shell) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "mlxcel", &mut script);
     output::stdout(&String::from_utf8_lossy(&script))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }
 
 /// `mlxcel man`.
@@ -46,7 +44,7 @@ pub(super) fn man(names: &[String]) -> Outcome {
     for name in names {
         let Some(found) = command.find_subcommand(name).cloned() else {
             output::stderr(&format!("error: `{}` is no command of mlxcel\n", names.join(" ")));
-            return Ok(ExitCode::from(WRONG_COMMAND_LINE));
+            return Ok(Exit::WrongCommandLine);
         };
         command = found;
     }
@@ -70,7 +68,7 @@ pub(super) fn man(names: &[String]) -> Outcome {
         page.replace_range(start..end, &synopsis);
     }
     output::stdout(&page)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }
 
 /// How a command is written, in roff; none for one that only has commands of its own.

@@ -2,12 +2,11 @@
 
 use std::cmp::Reverse;
 use std::path::Path;
-use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use super::report::Answer;
-use super::{Outcome, output};
+use super::{Exit, Outcome, output};
 use crate::checkpoint::Checkpoint;
 use crate::cli::{CheckArgs, CheckFormat, Deny};
 use crate::diagnostic::{self, Diagnostic, Look, Severity};
@@ -31,7 +30,7 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
         }
     };
     output::stdout(&text)?;
-    Ok(ExitCode::from(u8::from(failed(&checked, args.deny) > 0)))
+    Ok(Exit::failed_if(failed(&checked, args.deny) > 0))
 }
 
 /// How many files fail.

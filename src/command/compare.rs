@@ -1,12 +1,11 @@
 //! `mlxcel generate --compare`: the same prompt without and with surgery.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::output;
 use super::session::{Ended, Model, Session};
+use super::{Exit, output};
 use crate::generate::{Generation, Limits, Piece, Position, Request, Tokenizer, compare};
 use crate::model;
 
@@ -18,7 +17,7 @@ struct Answer {
 }
 
 /// Answers twice with the same seed, and tells where and how much the two models differ.
-pub(super) fn run(session: Session<'_>, request: Request, as_json: bool) -> Result<ExitCode, Ended> {
+pub(super) fn run(session: Session<'_>, request: Request, as_json: bool) -> Result<Exit, Ended> {
     let (edited, base) = session.load_beside()?;
     let limits = Limits { vocabulary: Some(base.vocabulary()), ..Limits::default() };
     limits.check(&request.prompt)?;
@@ -34,7 +33,7 @@ pub(super) fn run(session: Session<'_>, request: Request, as_json: bool) -> Resu
         report.text(tokenizer.as_deref())
     };
     output::stdout(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }
 
 fn answer(model: &dyn model::Model, request: Request) -> Result<Answer, Ended> {

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::ExitCode;
 
 use serde_json::json;
 
 use super::bar::Bar;
 use super::report::Answer;
-use super::{Outcome, output};
+use super::{Exit, Outcome, output};
 use crate::checkpoint::{Checkpoint, Weights};
 use crate::cli::{DiffArgs, PlanFormat};
 use crate::diagnostic::{self, Code, Diagnostic, Look, Severity, Source, render, rows};
@@ -43,7 +42,7 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
             }
         }
     }
-    Ok(ExitCode::from(u8::from(failed)))
+    Ok(Exit::failed_if(failed))
 }
 
 /// All comparisons, or why there are none.

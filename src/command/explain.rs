@@ -1,15 +1,13 @@
 //! `mlxcel surgery explain`: the page of a code, or the list of all.
 
-use std::process::ExitCode;
-
-use super::{Outcome, WRONG_COMMAND_LINE, output};
+use super::{Exit, Outcome, output};
 use crate::cli::ExplainArgs;
 use crate::diagnostic::{BOLD, Code, DIM, Look, Severity, explain, rows, wrap};
 
 pub(super) fn run(args: &ExplainArgs) -> Outcome {
     let Some(written) = &args.code else {
         output::stdout(&list())?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Exit::Fine);
     };
     let Some(code) = Code::named(&written.to_lowercase()) else {
         return Ok(unknown(written));
@@ -17,11 +15,11 @@ pub(super) fn run(args: &ExplainArgs) -> Outcome {
     let page = explain(code);
     // Elsewhere than on a terminal the page is Markdown.
     output::stdout(&output::terminal_look().map_or_else(|| page.clone(), |look| drawn(&page, look)))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }
 
 /// A code that does not exist is a wrong command line.
-fn unknown(written: &str) -> ExitCode {
+fn unknown(written: &str) -> Exit {
     let lower = written.to_lowercase();
     let name = lower.strip_prefix("surgery::").unwrap_or(&lower);
     let near = Code::ALL
@@ -33,7 +31,7 @@ fn unknown(written: &str) -> ExitCode {
     output::stderr(&format!(
         "error: there is no code `{written}`\n\n  {hint}`mlxcel surgery explain` lists all codes\n"
     ));
-    ExitCode::from(WRONG_COMMAND_LINE)
+    Exit::WrongCommandLine
 }
 
 /// A page of Markdown for a terminal: paragraphs wrapped, headings and examples in colour.

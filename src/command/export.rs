@@ -1,13 +1,12 @@
 //! `mlxcel surgery export`.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use serde_json::json;
 
 use super::bar::Bar;
 use super::report::Answer;
-use super::{INTERRUPTED, Outcome, interrupt, output};
+use super::{Exit, Outcome, interrupt, output};
 use crate::cli::{ExportArgs, PlanFormat};
 use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
 use crate::execute::{self, ExportError, Exported};
@@ -21,7 +20,7 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
     let file = SurgeryFile::read(&args.file);
     let answer = Answer::planned(&file, &args.model);
     let mut diagnostics = answer.diagnostics().to_vec();
-    let mut code = ExitCode::from(u8::from(answer.fails(args.deny)));
+    let mut code = Exit::failed_if(answer.fails(args.deny));
     let mut done = None;
     if let (Some(plan), false) = (&answer.plan, answer.fails(args.deny)) {
         match export(plan, args) {
@@ -29,16 +28,16 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
                 let report = &exported.report;
                 diagnostics.extend(report.diagnostics.iter().cloned());
                 if args.deny.is_some() && !report.diagnostics.is_empty() {
-                    code = ExitCode::FAILURE;
+                    code = Exit::Failed;
                 }
                 done = Some((plan, exported));
             }
             Err(error @ ExportError::Interrupted) => {
                 output::stderr(&format!("{error}\n"));
-                return Ok(ExitCode::from(INTERRUPTED));
+                return Ok(Exit::Interrupted);
             }
             Err(error) => {
-                code = ExitCode::FAILURE;
+                code = Exit::Failed;
                 diagnostics.push(Diagnostic::from(&error));
             }
         }

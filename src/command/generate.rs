@@ -1,7 +1,6 @@
 //! `mlxcel generate`.
 
 use std::ops::ControlFlow;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::bar::Bar;
 use super::session::{self, Ended, Model, Session, rate, seconds};
-use super::{Outcome, interrupt, output};
+use super::{Exit, Outcome, interrupt, output};
 use crate::cli::GenerateArgs;
 use crate::generate::{
     ChatTemplate, Defaults, Error, Extra, Generation, Limits, Request, Sampling, Start, Tokenizer, message,
@@ -19,7 +18,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     session::outcome(work(args))
 }
 
-fn work(args: &GenerateArgs) -> Result<ExitCode, Ended> {
+fn work(args: &GenerateArgs) -> Result<Exit, Ended> {
     interrupt::listen()?;
     let session = Session::open(&args.model.weights, args.model.quiet)?;
     let request = request(args, &session)?;
@@ -111,7 +110,7 @@ struct Answer {
     decode: Duration,
 }
 
-fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCode, Ended> {
+fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<Exit, Ended> {
     let prompt_len = request.prompt.len();
     let has_text = request.text.is_some();
     let mut shown = Shown { live: !args.model.json(), open: true, comma: (!has_text).then_some("") };
@@ -140,7 +139,7 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
             shown.piece(&piece.text, Some(piece.token))?;
             text.push_str(&piece.text);
             if !shown.open {
-                return Ok(ExitCode::SUCCESS);
+                return Ok(Exit::Fine);
             }
         }
         let sequence = generation.sequence();
@@ -162,7 +161,7 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<ExitCo
     if !args.model.quiet {
         output::stderr(&answer.line(prompt_len));
     }
-    Ok(if interrupt::stop().requested() { ExitCode::from(interrupt::CODE) } else { ExitCode::SUCCESS })
+    Ok(if interrupt::stop().requested() { Exit::Interrupted } else { Exit::Fine })
 }
 
 impl Answer {

@@ -1,7 +1,6 @@
 //! Ctrl-C: breaks off what can be broken off, else ends the program at once; a second one always does. What is half
 //! written goes away first.
 
-use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -9,25 +8,14 @@ use std::time::Duration;
 
 use miette::{IntoDiagnostic, WrapErr};
 
-use super::output;
+use super::{Exit, output};
 use crate::execute::{ExportError, Stop, Stopped};
-
-/// The exit code after Ctrl-C.
-pub(super) const CODE: u8 = 130;
 
 static HELD: AtomicBool = AtomicBool::new(false);
 static STOP: Stop = Stop::new();
 
 /// How long standard error may take, and a command for its last words.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-// Ending through `std::process::exit` runs the destructors of libraries whose threads are still computing, and OpenBLAS
-// then waits for them for ever. What must be written has been written: standard output is flushed with every piece.
-// SAFETY: this is the C library's `void _exit(int)`, which takes any number and does not return.
-#[expect(unsafe_code, reason = "std has no way to end without destructors")]
-unsafe extern "C" {
-    safe fn _exit(status: c_int) -> !;
-}
 
 /// Takes over Ctrl-C, and whatever else asks politely to end (SIGTERM, SIGHUP). A file that outgrows the system's limit
 /// is an error from here on, and not the end.
@@ -37,7 +25,7 @@ pub(super) fn listen() -> miette::Result<()> {
         let second = STOP.request();
         if second || !HELD.load(Ordering::SeqCst) {
             clear();
-            end(CODE);
+            Exit::Interrupted.end();
         }
     })
     .into_diagnostic()
@@ -122,11 +110,6 @@ fn say(text: String) {
         let _ = said.send(());
     });
     let _ = heard.recv_timeout(PATIENCE);
-}
-
-/// Ends the program at once, without destructors.
-pub(super) fn end(code: u8) -> ! {
-    _exit(code.into())
 }
 
 /// From now on the first Ctrl-C only asks to [`stop`].

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::path::Path;
-use std::process::ExitCode;
 
 use miette::IntoDiagnostic;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{Outcome, WRONG_COMMAND_LINE, output};
+use super::{Exit, Outcome, output};
 use crate::checkpoint::{
     AffineFormat, Checkpoint, Key, ModelConfig, Origin, Packing, Role, TensorIndex, TensorInfo, Weights,
     packing,
@@ -30,7 +29,7 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
     let opened = match (&args.model, &args.donor) {
         (Some(model), _) => Opened::model(model),
         (None, Some(donor)) => Opened::donor(donor),
-        (None, None) => return Ok(ExitCode::from(WRONG_COMMAND_LINE)),
+        (None, None) => return Ok(Exit::WrongCommandLine),
     };
     let Opened { weights, config } = match opened {
         Ok(opened) => opened,
@@ -63,7 +62,7 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
             output::stdout(&(text + "\n"))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }
 
 /// What has keys: a model, with its head restored, or weights as they are.
@@ -98,10 +97,10 @@ fn natural(key: &str) -> Vec<(u64, String)> {
 }
 
 /// The diagnostics on standard error; those with a place have it in the pattern, which stands in for a file.
-fn refuse(diagnostics: &[Diagnostic], pattern: Option<&str>) -> ExitCode {
+fn refuse(diagnostics: &[Diagnostic], pattern: Option<&str>) -> Exit {
     let source = pattern.map(|text| Source { path: "PATTERN".into(), text: text.into() });
     output::stderr(&render(diagnostics, source.as_ref(), output::stderr_look()));
-    ExitCode::FAILURE
+    Exit::Failed
 }
 
 /// The JSON document, of which one key at a time is an object in memory.

@@ -1,6 +1,4 @@
 //! One file a command. Commands are the only place that prints; each says by its exit code how it ended.
-//!
-//! Codes: 0 fine; 1 a diagnostic of severity error or a failure while running; 2 a wrong command line; 130 Ctrl-C.
 
 mod about;
 mod bar;
@@ -8,6 +6,7 @@ mod check;
 #[cfg(feature = "mlx")]
 mod compare;
 mod diff;
+mod exit;
 mod explain;
 mod export;
 #[cfg(feature = "mlx")]
@@ -26,28 +25,21 @@ mod serve;
 mod session;
 mod threads;
 
-use std::process::ExitCode;
-
+pub use exit::Exit;
 pub use refuse::refuse;
 
 use crate::cli::{Command, SurgeryCommand};
 
 /// How a command ended, or why it could not run to its end (exit code 1).
-pub type Outcome = miette::Result<ExitCode>;
+pub type Outcome = miette::Result<Exit>;
 
-/// The exit code of a wrong command line.
-pub const WRONG_COMMAND_LINE: u8 = 2;
-
-/// The exit code after Ctrl-C.
-pub const INTERRUPTED: u8 = 130;
-
-/// Runs a command to its exit code.
+/// Runs a command to its end.
 #[must_use]
-pub fn run(command: Command) -> ExitCode {
+pub fn run(command: Command) -> Exit {
     let outcome = threads::start().and_then(|()| carry_out(command));
     outcome.unwrap_or_else(|report| {
         output::stderr(&format!("{report:?}\n"));
-        ExitCode::FAILURE
+        Exit::Failed
     })
 }
 

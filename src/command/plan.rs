@@ -1,11 +1,9 @@
 //! `mlxcel surgery plan`.
 
-use std::process::ExitCode;
-
 use serde_json::Value;
 
 use super::report::Answer;
-use super::{Outcome, output};
+use super::{Exit, Outcome, output};
 use crate::cli::{PlanArgs, PlanFormat};
 use crate::diagnostic::{Severity, render};
 use crate::plan::explain::{Detail, explain};
@@ -33,5 +31,5 @@ pub(super) fn run(args: &PlanArgs) -> Outcome {
             }
         }
     }
-    Ok(ExitCode::from(u8::from(answer.fails(args.deny))))
+    Ok(Exit::failed_if(answer.fails(args.deny)))
 }

@@ -1,28 +1,27 @@
 //! Mistakes in the command line: clap's words, and a tip where clap has none or a wrong one.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{WRONG_COMMAND_LINE, output};
+use super::{Exit, output};
 
 /// Prints what clap has to say in place of a command: a mistake in the command line, help, or the version.
 #[must_use]
-pub fn refuse(mut error: clap::Error) -> ExitCode {
+pub fn refuse(mut error: clap::Error) -> Exit {
     advise(&mut error);
-    let printed = error.print();
+    let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
-        return ExitCode::from(WRONG_COMMAND_LINE);
+        return Exit::WrongCommandLine;
     }
     match printed {
         Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe => {
             output::stderr(&format!("{:?}\n", output::unwritable(failure)));
-            ExitCode::FAILURE
+            Exit::Failed
         }
-        _ => ExitCode::SUCCESS,
+        _ => Exit::Fine,
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use miette::miette;
@@ -11,7 +10,7 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::session::{self, Ended, Session, rate, seconds};
-use super::{Outcome, interrupt, output};
+use super::{Exit, Outcome, interrupt, output};
 use crate::cli::ScoreArgs;
 use crate::diagnostic::system;
 use crate::generate::{Error, Limits, Score, Tokenizer, read_text, score};
@@ -20,7 +19,7 @@ pub(super) fn run(args: &ScoreArgs) -> Outcome {
     session::outcome(work(args))
 }
 
-fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
+fn work(args: &ScoreArgs) -> Result<Exit, Ended> {
     interrupt::listen()?;
     if let Some(path) = args.logits.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
         let reason = "exists already, and nothing is written over".to_owned();
@@ -72,7 +71,7 @@ fn work(args: &ScoreArgs) -> Result<ExitCode, Ended> {
         let speed = rate(tokens.len(), time).map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
         output::stderr(&format!("scored {} tokens in {}{speed}\n", tokens.len(), seconds(time)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }
 
 fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Ended> {

@@ -1,7 +1,6 @@
 //! `mlxcel serve`.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
@@ -9,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 
 use super::session::{self, Ended, Session};
-use super::{Outcome, interrupt, output};
+use super::{Exit, Outcome, output};
 use crate::cli::{LogFormat, ServeArgs};
 use crate::diagnostic::Diagnostic;
 use crate::generate::read_text;
@@ -23,7 +22,7 @@ pub(super) fn run(args: &ServeArgs) -> Outcome {
 }
 
 /// Plans, reads what stands beside the weights, binds the port, and only then loads.
-fn work(args: &ServeArgs) -> Result<ExitCode, Ended> {
+fn work(args: &ServeArgs) -> Result<Exit, Ended> {
     let (plan, source) = Session::open(&args.weights, args.quiet)?.into_parts();
     let settings = settings(args)?;
     let config = &plan.base().config.json;
@@ -65,15 +64,15 @@ fn work(args: &ServeArgs) -> Result<ExitCode, Ended> {
         // The model thread may be deep in a library that does not take destructors well.
         serve::Ended::Stopped => {
             tracing::info!("stopped");
-            interrupt::end(0)
+            Exit::Fine.end()
         }
         serve::Ended::Refused(diagnostics) => {
             session::say(&diagnostics, source.as_ref());
-            interrupt::end(1)
+            Exit::Failed.end()
         }
         serve::Ended::Broken => {
             tracing::error!("the engine has ended");
-            interrupt::end(1)
+            Exit::Failed.end()
         }
     }
 }
@@ -162,7 +161,7 @@ fn shutdown() -> miette::Result<impl Future<Output = ()>> {
                 _ = terminations.recv() => {}
             }
             match first.take() {
-                None => interrupt::end(super::INTERRUPTED),
+                None => Exit::Interrupted.end(),
                 // Nobody waits any more where the server ends by itself.
                 Some(first) => drop(first.send(())),
             }

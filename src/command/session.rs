@@ -3,14 +3,13 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use serde_json::{Value, json};
 
 use super::bar::Bar;
-use super::output;
+use super::{Exit, output};
 use crate::checkpoint::{Checkpoint, ReadError, ReadErrorKind};
 use crate::cli::{DtypeChoice, WeightsArgs};
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, render};
@@ -24,7 +23,7 @@ use generate::LONGEST_TEXT;
 /// Why a command ends before its end.
 pub(super) enum Ended {
     /// Everything has been said.
-    Said(ExitCode),
+    Said(Exit),
     /// This is still to be said.
     Failed(miette::Report),
 }
@@ -45,7 +44,7 @@ impl From<generate::Error> for Ended {
 }
 
 /// Turns what a command came to into its outcome.
-pub(super) fn outcome(ended: Result<ExitCode, Ended>) -> super::Outcome {
+pub(super) fn outcome(ended: Result<Exit, Ended>) -> super::Outcome {
     match ended {
         Ok(code) | Err(Ended::Said(code)) => Ok(code),
         Err(Ended::Failed(report)) => Err(report),
@@ -66,7 +65,7 @@ impl<'a> Session<'a> {
         let Some(path) = args.surgery_file() else {
             let base = Checkpoint::open(&args.model).map_err(|errors| {
                 say(&errors.iter().map(diagnostic).collect::<Vec<_>>(), None);
-                Ended::Said(ExitCode::FAILURE)
+                Ended::Said(Exit::Failed)
             })?;
             return Ok(Self { args, quiet, source: None, plan: Plan::identity(base) }.opened());
         };
@@ -83,7 +82,7 @@ impl<'a> Session<'a> {
                     output::stderr(&format!("the surgery file `{shown}` is named by `MLXCEL_SURGERY`\n\n"));
                 }
                 say(&diagnostics, Some(&file.source));
-                Err(Ended::Said(ExitCode::FAILURE))
+                Err(Ended::Said(Exit::Failed))
             }
         }
     }
@@ -138,7 +137,7 @@ impl<'a> Session<'a> {
         drop(bar);
         let (loaded, more) = loaded.map_err(|diagnostics| {
             say(&diagnostics, source.as_ref());
-            Ended::Said(ExitCode::FAILURE)
+            Ended::Said(Exit::Failed)
         })?;
         let model = Model { loaded, surgery: args.surgery_file().map(|file| file.display().to_string()) };
         if !quiet {

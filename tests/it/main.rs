@@ -9,6 +9,7 @@ mod cli_plan;
 mod conformance;
 mod diagnostics;
 mod docs;
+mod ends;
 mod execute;
 mod export_ends;
 #[cfg(feature = "mlx")]
