@@ -80,10 +80,7 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
 /// What was done to the weights, and what was written.
 fn said(plan: &Plan, exported: &Exported, path: &Path) -> Vec<String> {
     let mut lines = exported.report.lines();
-    let cleared = exported.cleared.iter();
-    lines.extend(
-        cleared.map(|path| format!("removed `{}`, which an export that was killed left", path.display())),
-    );
+    lines.extend(exported.cleared.iter().map(|path| cleared(path)));
     let plural = if exported.tensors == 1 { "" } else { "s" };
     let path = shown(path);
     let size = bytes(exported.bytes);
@@ -93,6 +90,11 @@ fn said(plan: &Plan, exported: &Exported, path: &Path) -> Vec<String> {
         None => format!("{written}, the model as it was: the surgery file changes nothing"),
     });
     lines
+}
+
+/// What is said of a leftover that was removed.
+pub(super) fn cleared(path: &Path) -> String {
+    format!("removed `{}`, which a run that was killed left", shown(path))
 }
 
 /// A path without control characters, which a terminal takes as orders.

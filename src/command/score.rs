@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use miette::miette;
 use serde_json::json;
-use tempfile::NamedTempFile;
 
+use super::export::cleared;
 use super::session::{self, Ended, Session, rate, seconds};
 use super::{Exit, Outcome, interrupt, output};
 use crate::cli::ScoreArgs;
 use crate::diagnostic::system;
+use crate::execute::{NewFile, clear_leftovers};
 use crate::generate::{Error, Limits, Score, Tokenizer, read_text, score};
 
 pub(super) fn run(args: &ScoreArgs) -> Outcome {
@@ -33,6 +34,11 @@ fn work(args: &ScoreArgs) -> Result<Exit, Ended> {
     let vocabulary = model.loaded.model.vocabulary();
     Limits { vocabulary: Some(vocabulary), ..Limits::default() }.check(&tokens)?;
 
+    for path in args.logits.as_deref().map(clear_leftovers).unwrap_or_default() {
+        if !args.model.quiet {
+            output::stderr(&format!("{}\n", cleared(&path)));
+        }
+    }
     let begin = Instant::now();
     let mut file =
         args.logits.as_deref().map(|path| LogitsFile::begin(path, tokens.len(), vocabulary)).transpose()?;
@@ -104,7 +110,7 @@ fn table(tokens: &[u32], score: &Score) -> String {
 /// A safetensors file with one tensor `logits`, f32 `[T, V]`, written beside its name and renamed when complete.
 struct LogitsFile<'p> {
     path: &'p Path,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<NewFile<'static>>,
 }
 
 impl<'p> LogitsFile<'p> {
@@ -114,15 +120,8 @@ impl<'p> LogitsFile<'p> {
         let mut header = json!({"logits": logits}).to_string();
         // The data begins at a multiple of 8.
         header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let open = || {
-            let mut builder = tempfile::Builder::new();
-            builder.prefix(".logits.").suffix(".partial");
-            // A temporary file is its owner's alone; a result is like any other file.
-            #[cfg(unix)]
-            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-            let file = interrupt::stop().begin(|| builder.tempfile_in(folder))?;
-            let mut file = BufWriter::with_capacity(1 << 20, file);
+            let mut file = BufWriter::with_capacity(1 << 20, NewFile::begin(path, interrupt::stop())?);
             file.write_all(&(header.len() as u64).to_le_bytes())?;
             file.write_all(header.as_bytes())?;
             Ok(file)
@@ -143,9 +142,7 @@ impl<'p> LogitsFile<'p> {
     fn end(self) -> Result<(), Ended> {
         let Self { path, file } = self;
         let file = file.into_inner().map_err(|error| cannot_write(path, error.error()))?;
-        let finished = interrupt::stop().finish(|| file.persist_noclobber(path));
-        finished.map_err(|error| cannot_write(path, &error.error))?;
-        Ok(())
+        Ok(file.publish().map_err(|error| cannot_write(path, &error))?)
     }
 }
 

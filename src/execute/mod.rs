@@ -27,7 +27,7 @@ mod wide;
 
 pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};
 pub use error::ExecuteError;
-pub use export::{ExportError, Exported, Stop, Stopped, export};
+pub use export::{ExportError, Exported, NewFile, Stop, Stopped, clear_leftovers, export};
 pub use report::{OperationReport, Report};
 
 use std::fmt;

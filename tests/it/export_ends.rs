@@ -346,27 +346,54 @@ fn small_llama() -> tempfile::TempDir {
     stage
 }
 
+/// The names in a directory.
+#[cfg(feature = "mlx")]
+fn names(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).expect("it is there").flatten().map(|entry| entry.file_name());
+    names.map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+/// Scoring that has begun to write its logits, and the name of what it writes.
+#[cfg(feature = "mlx")]
+fn scoring(stage: &Path) -> (Child, String) {
+    let tokens = vec!["1"; 2000].join(",");
+    let mut score = command(stage);
+    score.args(["score", "--model", "model", "--quiet", "--logits", "logits", "--tokens", &tokens]);
+    let child = score.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
+    let partial = || names(stage).into_iter().find(|name| name.ends_with(".partial"));
+    let begun = Instant::now();
+    while partial().is_none() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "it never begins");
+    }
+    (child, partial().expect("it is still written"))
+}
+
 #[cfg(feature = "mlx")]
 #[test]
 fn scoring_that_is_broken_off_leaves_no_half_of_a_file_of_logits() {
     let stage = small_llama();
-    let tokens = vec!["1"; 2000].join(",");
-    let names = || {
-        let names = fs::read_dir(stage.path()).expect("it is there").flatten().map(|entry| entry.file_name());
-        names.map(|name| name.to_string_lossy().into_owned()).collect::<Vec<_>>()
-    };
-    let before = names().len();
-    let mut score = command(stage.path());
-    score.args(["score", "--model", "model", "--quiet", "--logits", "logits", "--tokens", &tokens]);
-    let child = score.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
-    let begun = Instant::now();
-    while !names().iter().any(|name| name.ends_with(".partial")) {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it never begins");
-    }
+    let before = names(stage.path()).len();
+    let (child, _) = scoring(stage.path());
     send("-INT", &child);
     let run = wait(child);
     assert_eq!((run.code, run.stderr.as_str()), (130, "interrupted; nothing is left behind\n"));
-    assert_eq!(names().len(), before, "{:?}", names());
+    assert_eq!(names(stage.path()).len(), before, "{:?}", names(stage.path()));
+}
+
+#[cfg(feature = "mlx")]
+#[test]
+fn logits_that_a_kill_left_half_written_are_removed_by_the_next_scoring() {
+    let stage = small_llama();
+    let before = names(stage.path()).len();
+    let (mut child, left) = scoring(stage.path());
+    send("-KILL", &child);
+    child.wait().expect("it ends");
+    assert!(names(stage.path()).contains(&left), "nobody could remove it");
+    let run = mlxcel(stage.path(), "score --model model --tokens 1,2,3 --logits logits");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("removed `./{left}`")), "{}", run.stderr);
+    assert_eq!(names(stage.path()).len(), before + 1, "{:?}", names(stage.path()));
+    assert!(stage.path().join("logits").exists());
 }
 
 #[cfg(all(target_os = "linux", feature = "mlx"))]

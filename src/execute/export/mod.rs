@@ -7,12 +7,14 @@
 mod error;
 mod head;
 mod header;
+mod partial;
 mod place;
 mod sidecar;
 mod staging;
 mod stop;
 
 pub use error::ExportError;
+pub use partial::{NewFile, clear_leftovers};
 pub use stop::{Stop, Stopped};
 
 use std::fs::{self, File};
@@ -65,7 +67,7 @@ pub fn export(
     let layouts = Layout::of_shards(plan, head.as_ref())?;
     let files = Sidecars::of(plan)?;
     let total = layouts.iter().map(Layout::file_len).sum::<u64>() + files.bytes();
-    let cleared = staging::clear_leftovers(&place);
+    let cleared = clear_leftovers(&place.output);
     place.check_space(total)?;
     let folder = Staging::new(place, stop)?;
     let mut writer = Writer { folder: folder.path(), progress, stop, written: 0, total };
