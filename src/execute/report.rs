@@ -182,7 +182,13 @@ impl OperationReport {
         if *tensors == 0 {
             return line + "nothing to do";
         }
-        let _ = write!(line, "{}, {}, {changed} elements changed", count(*tensors, "tensor"), bytes(*size));
+        let _ = write!(
+            line,
+            "{}, {}, {} changed",
+            count(*tensors, "tensor"),
+            bytes(*size),
+            count(*changed, "element")
+        );
         if let Some(change) = self.relative_change {
             let _ = write!(line, ", by {}", percent(change));
         }

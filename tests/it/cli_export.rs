@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::program::{Run, mlxcel};
+use crate::sparse;
 
 const YAML: &str = "version: 1
 operations:
@@ -158,4 +159,62 @@ fn a_diff_names_what_it_cannot_read() {
     assert!(run.stderr.contains("nowhere"), "{}", run.stderr);
     check(&stage, "surgery diff model", 2);
     check(&stage, "surgery diff model model --surgery surgery.yaml", 2);
+}
+
+/// A model with a tied head, whose configuration reads as given.
+fn tied(config: &str, index: &str) -> tempfile::TempDir {
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| stage.path().join(name);
+    sparse::write(&at("model/m.safetensors"), "model.embed_tokens.weight BF16 8,4\nmodel.norm.weight BF16 4");
+    fs::write(at("model/config.json"), config).expect("a file");
+    fs::write(at("model/model.safetensors.index.json"), index).expect("a file");
+    let yaml = "version: 1\noperations: [{op: scale, pattern: lm_head.weight, factor: 2}]\n";
+    fs::write(at("surgery.yaml"), yaml).expect("a file");
+    stage
+}
+
+#[test]
+fn a_broken_tie_changes_nothing_else_in_the_configuration() {
+    let index = |total: &str| {
+        format!(
+            r#"{{"metadata": {{"total_size": {total}}}, "weight_map": {{
+  "model.embed_tokens.weight": "m.safetensors",
+  "model.norm.weight": "m.safetensors"
+}}}}"#
+        )
+    };
+    for (config, expected) in [
+        (
+            "\u{feff}{\n\t\"model_type\": \"llama\",\n\t\"std\": NaN,\n\t\"big\": 123456789012345678901\n}\n",
+            "\u{feff}{\n\t\"model_type\": \"llama\",\n\t\"std\": NaN,\n\t\"big\": 123456789012345678901,\n\t\"tie_word_embeddings\": false\n}\n",
+        ),
+        (
+            r#"{"tie_word_embeddings":true,"eps":1E-05,"model_type":"llama","limits":[-Infinity, Infinity]}"#,
+            r#"{"tie_word_embeddings":false,"eps":1E-05,"model_type":"llama","limits":[-Infinity, Infinity]}"#,
+        ),
+    ] {
+        for (total, sum) in [("72", "136"), ("72.0", "136"), ("18446744073709551615", "18446744073709551615")]
+        {
+            let stage = tied(config, &index(total));
+            check(&stage, EXPORT, 0);
+            let read = |name: &str| fs::read_to_string(stage.path().join("new").join(name)).expect("a file");
+            assert_eq!(read("config.json"), expected);
+            let listed =
+                "  \"model.norm.weight\": \"m.safetensors\",\n  \"lm_head.weight\": \"m.safetensors\"\n";
+            let new = index(sum).replace("  \"model.norm.weight\": \"m.safetensors\"\n", listed);
+            assert_eq!(read("model.safetensors.index.json"), new);
+            let keys = check(&stage, "surgery keys --model new --json", 0).json();
+            assert_eq!(keys["keys"].as_array().map(Vec::len), Some(3));
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_named_and_nothing_is_written() {
+    let stage =
+        tied(r#"{"model_type": "llama"}"#, r#"{"weight_map": {"model.norm.weight": "m.safetensors"}}"#);
+    std::os::unix::fs::symlink("../blobs/0123", stage.path().join("model/tokenizer.json")).expect("a link");
+    let run = check(&stage, EXPORT, 1);
+    assert!(run.stderr.contains("a link to `../blobs/0123`, which does not exist"), "{}", run.stderr);
+    assert!(!stage.path().join("new").exists());
 }

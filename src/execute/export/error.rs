@@ -48,6 +48,14 @@ pub enum ExportError {
         /// What the system says.
         source: io::Error,
     },
+    /// A file of the base that is not there, though its name is.
+    #[error("cannot copy `{}`: a link to `{}`, which does not exist", path.display(), target.display())]
+    Dangling {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
     /// The export would not fit.
     #[error("the export needs {needed} bytes, and {free} are free at `{}`", path.display())]
     Space {
@@ -93,6 +101,10 @@ impl From<&ExportError> for Diagnostic {
                 (Code::OutputUnwritable, "free some space, or export to another disk")
             }
             ExportError::Interrupted => (Code::OutputUnwritable, "run it again to export from the beginning"),
+            ExportError::Dangling { .. } => (
+                Code::ModelUnreadable,
+                "download the file again (model caches delete the files behind their links), or remove the link",
+            ),
             ExportError::Copy { source, .. } => (Code::ModelUnreadable, system::reading(source)),
         };
         Self::new(code, error.to_string()).help(help)

@@ -10,6 +10,7 @@ mod header;
 mod partial;
 mod place;
 mod sidecar;
+mod splice;
 mod staging;
 mod stop;
 

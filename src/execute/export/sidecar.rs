@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::head::Head;
-use super::{ExportError, Stop};
+use super::{ExportError, Stop, splice};
 use crate::checkpoint::{Fingerprint, ModelConfig};
 use crate::execute::{ExecuteError, Report};
 use crate::plan::Plan;
@@ -37,7 +37,7 @@ impl Sidecars {
         let mut files = Vec::new();
         for entry in fs::read_dir(&base.dir).map_err(ExportError::unreadable(&base.dir))? {
             let path = entry.map_err(ExportError::unreadable(&base.dir))?.path();
-            let metadata = fs::metadata(&path).map_err(ExportError::unreadable(&path))?;
+            let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, error))?;
             if metadata.is_file() && !holds_weights(&path) {
                 files.push((path, Fingerprint::of(&metadata)));
             }
@@ -66,11 +66,12 @@ impl Sidecars {
     ) -> Result<(), ExportError> {
         self.copy(folder, stop)?;
         if let Some(head) = head {
-            untie(&folder.join(CONFIG), head)?;
+            change(&folder.join(CONFIG), |text| untie(text, head))?;
             let index = folder.join(INDEX);
             if index.exists() {
                 let shard = &plan.base().weights.shards[head.shard].path;
-                list_head(&index, head, &shard.file_name().unwrap_or_default().to_string_lossy())?;
+                let shard = shard.file_name().unwrap_or_default().to_string_lossy();
+                change(&index, |text| list_head(text, head, &shard))?;
             }
         }
         if plan.programs().is_empty() {
@@ -108,6 +109,16 @@ impl Sidecars {
     }
 }
 
+/// Says where a link leads that leads nowhere.
+fn unreadable(path: &Path, error: io::Error) -> ExportError {
+    match path.read_link() {
+        Ok(target) if error.kind() == io::ErrorKind::NotFound => {
+            ExportError::Dangling { path: path.to_owned(), target }
+        }
+        _ => ExportError::unreadable(path)(error),
+    }
+}
+
 /// Says which side failed.
 fn copy_bytes(
     (source, from): (&mut File, &Path),
@@ -134,49 +145,50 @@ fn holds_weights(path: &Path) -> bool {
 }
 
 /// Says in the config that the head is stored, and quantized as the embedding is.
-fn untie(path: &Path, head: &Head) -> Result<(), ExportError> {
-    let mut config = load(path)?;
-    config["tie_word_embeddings"] = false.into();
+fn untie(text: &mut String, head: &Head) -> bool {
+    const TIED: &str = "tie_word_embeddings";
     for part in ["text_config", "llm_config", "language_config"] {
-        if let Some(tied) = config.get_mut(part).and_then(|part| part.get_mut("tie_word_embeddings")) {
-            *tied = false.into();
+        if splice::find(text, &[part, TIED]).is_some() {
+            splice::set(text, &[part], TIED, "false");
         }
     }
     let stem = |key: &str| key.rsplit_once('.').map_or("", |(stem, _)| stem).to_owned();
     if let Some(member) = head.members.first() {
         let (embedding, head) = (stem(member.tied_to.as_str()), stem(member.key.as_str()));
         for section in ["quantization", "quantization_config"] {
-            let Some(section) = config.get_mut(section).and_then(Value::as_object_mut) else { continue };
             for ending in ["", ".weight"] {
-                if let Some(own) = section.get(&format!("{embedding}{ending}")).cloned() {
-                    section.insert(format!("{head}{ending}"), own);
+                let own = splice::find(text, &[section, &format!("{embedding}{ending}")]).map(str::to_owned);
+                if let Some(own) = own {
+                    splice::set(text, &[section], &format!("{head}{ending}"), &own);
                 }
             }
         }
     }
-    save(path, &config)
+    splice::set(text, &[], TIED, "false")
 }
 
 /// Lists the head's tensors in the index file.
-fn list_head(path: &Path, head: &Head, shard: &str) -> Result<(), ExportError> {
-    let mut index = load(path)?;
-    let mut bytes = 0;
-    for member in &head.members {
-        index["weight_map"][member.key.as_str()] = shard.into();
-        bytes += member.range.end - member.range.start;
+fn list_head(text: &mut String, head: &Head, shard: &str) -> bool {
+    const TOTAL: [&str; 2] = ["metadata", "total_size"];
+    let shard = Value::from(shard).to_string();
+    let listed =
+        head.members.iter().all(|member| splice::set(text, &["weight_map"], member.key.as_str(), &shard));
+    let bytes: u64 = head.members.iter().map(|member| member.range.end - member.range.start).sum();
+    // Some write it as a float.
+    let total = splice::find(text, &TOTAL).map(|total| total.strip_suffix(".0").unwrap_or(total));
+    if let Some(total) = total.and_then(|total| total.parse::<u64>().ok()?.checked_add(bytes)) {
+        splice::set(text, &TOTAL[..1], TOTAL[1], &total.to_string());
     }
-    if let Some(total) = index.pointer_mut("/metadata/total_size")
-        && let Some(known) = total.as_u64()
-    {
-        *total = (known + bytes).into();
-    }
-    save(path, &index)
+    listed
 }
 
-fn load(path: &Path) -> Result<Value, ExportError> {
-    let text = fs::read(path).map_err(ExportError::unreadable(path))?;
-    // The planner has read it as an object before.
-    serde_json::from_slice(&text).map_err(|error| ExportError::unreadable(path)(error.into()))
+/// Changes a copied file, which the planner has read before.
+fn change(path: &Path, change: impl FnOnce(&mut String) -> bool) -> Result<(), ExportError> {
+    let mut text = fs::read_to_string(path).map_err(ExportError::unreadable(path))?;
+    if !change(&mut text) {
+        return Err(ExportError::unreadable(path)(io::ErrorKind::InvalidData.into()));
+    }
+    fs::write(path, text).map_err(ExportError::write(path))
 }
 
 fn save(path: &Path, value: &Value) -> Result<(), ExportError> {
