@@ -206,7 +206,8 @@ fn compare(a: &Side<'_>, b: &Side<'_>) -> Result<Verdict, ExecuteError> {
     let elements: usize = a.info.shape.iter().product();
     let (a_width, b_width) = (width(a.info.dtype), width(b.info.dtype));
     let (mut a_bytes, mut b_bytes) = (Vec::new(), Vec::new());
-    let mut sums = Sums::default();
+    // Where there is no element, there is still a dtype.
+    let mut sums = Sums { bytes_differ: a.info.dtype != b.info.dtype, ..Sums::default() };
     for first in (0..elements).step_by(WINDOW) {
         let n = WINDOW.min(elements - first);
         a_bytes.resize(n * a_width, 0);
@@ -256,6 +257,8 @@ fn sums_of(a: (Dtype, &[u8]), b: (Dtype, &[u8])) -> Sums {
 
 impl Sums {
     fn count_values(&mut self, first: (Dtype, &[u8]), second: (Dtype, &[u8])) {
+        // Bits tell zeros and NaNs apart; a NaN in another dtype has other bits by nature.
+        let same_dtype = first.0 == second.0;
         let (mut olds, mut news) = ([0f32; STRIP], [0f32; STRIP]);
         let strips = first.1.chunks(STRIP * width(first.0)).zip(second.1.chunks(STRIP * width(second.0)));
         for (old_bytes, new_bytes) in strips {
@@ -263,7 +266,8 @@ impl Sums {
             decode::<Plain, _>(first.0, old_bytes, &mut olds);
             decode::<Plain, _>(second.0, new_bytes, &mut news);
             for (old, new) in olds[..n].iter().zip(&news[..n]) {
-                self.different += u64::from(old.to_bits() != new.to_bits());
+                let differs = old.to_bits() != new.to_bits();
+                self.different += u64::from(differs && (same_dtype || !old.is_nan() || !new.is_nan()));
                 let (old, new) = (f64::from(*old), f64::from(*new));
                 let change = new - old;
                 self.max = if change.abs() > self.max || change.is_nan() { change.abs() } else { self.max };

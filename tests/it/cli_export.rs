@@ -218,3 +218,42 @@ fn a_link_that_leads_nowhere_is_named_and_nothing_is_written() {
     assert!(run.stderr.contains("a link to `../blobs/0123`, which does not exist"), "{}", run.stderr);
     assert!(!stage.path().join("new").exists());
 }
+
+/// A file with tensors of one row: name, dtype, bytes.
+fn file(path: &Path, tensors: &[(&str, &str, &[u8], usize)]) {
+    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
+    for (name, dtype, bytes, elements) in tensors {
+        let offsets = [data.len(), data.len() + bytes.len()];
+        let info = serde_json::json!({"dtype": dtype, "shape": [elements], "data_offsets": offsets});
+        header.insert((*name).to_owned(), info);
+        data.extend_from_slice(bytes);
+    }
+    let header = serde_json::Value::from(header).to_string();
+    let length = u64::try_from(header.len()).expect("it is short").to_le_bytes();
+    fs::write(path, [&length, header.as_bytes(), &data].concat()).expect("a file");
+}
+
+#[test]
+fn the_same_values_in_another_dtype_differ_in_nothing_else() {
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    // Of bf16: 1, -0, a NaN with a payload. An f16 NaN's payload has another place.
+    let bf16: [u8; 6] = [0x80, 0x3f, 0x00, 0x80, 0xc1, 0x7f];
+    let f16: [u8; 6] = [0x00, 0x3c, 0x00, 0x80, 0x00, 0x7e];
+    let other_nan: [u8; 6] = [0x80, 0x3f, 0x00, 0x00, 0xc0, 0x7f];
+    file(&stage.path().join("a"), &[("empty", "BF16", &[], 0), ("values", "BF16", &bf16, 3)]);
+    file(&stage.path().join("b"), &[("empty", "F16", &[], 0), ("values", "F16", &f16, 3)]);
+    file(&stage.path().join("c"), &[("empty", "BF16", &[], 0), ("values", "BF16", &other_nan, 3)]);
+    for name in ["a", "b", "c"] {
+        let path = stage.path().join(name);
+        fs::rename(&path, path.with_extension("safetensors")).expect("a name");
+    }
+    let diff = |a: &str, b: &str| {
+        let run = check(&stage, &format!("surgery diff {a}.safetensors {b}.safetensors --json"), 0).json();
+        let tensors = run["tensors"].as_array().expect("a list").clone();
+        let figures = tensors.iter().map(|one| format!("{} {}", one["key"], one["different"]));
+        (figures.collect::<Vec<_>>(), run["summary"]["equal"].clone())
+    };
+    assert_eq!(diff("a", "b"), (vec!["\"empty\" 0".to_owned(), "\"values\" 0".to_owned()], 0.into()));
+    // In one dtype, bits are what differs: those of zeros and NaNs too.
+    assert_eq!(diff("a", "c"), (vec!["\"values\" 2".to_owned()], 1.into()));
+}
