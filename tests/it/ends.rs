@@ -51,3 +51,38 @@ fn a_process_with_few_addresses_ends_all_the_same() {
         assert!(whole > 0, "{arguments}");
     }
 }
+
+/// Whatever the program is at: starting, planning, loading, generating.
+#[cfg(feature = "mlx")]
+#[test]
+fn a_signal_at_any_time_ends_generating() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales/base-bf16");
+    std::os::unix::fs::symlink(model, stage.path().join("model")).expect("a link");
+    let yaml = "version: 1\noperations:\n- {op: scale, pattern: '*', factor: 0.5}\n";
+    std::fs::write(stage.path().join("surgery.yaml"), yaml).expect("a file");
+    let arguments =
+        "generate --model model --surgery surgery.yaml --prompt Once --max-tokens 200 --temp 1 --quiet";
+    let mut broken_off = 0;
+    for (round, (name, number)) in
+        [("-INT", 2), ("-TERM", 15), ("-HUP", 1)].into_iter().cycle().take(24).enumerate()
+    {
+        let mut generate = crate::program::command(stage.path());
+        generate.args(arguments.split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = generate.spawn().expect("it can be run");
+        sleep(Duration::from_millis(12) * u32::try_from(round).expect("it is small"));
+        let id = child.id().to_string();
+        // It may have ended.
+        Command::new("kill").args([name, &id]).stderr(Stdio::null()).status().expect("there is `kill`");
+        let output = ends(child, name);
+        // Before the program listens, a signal ends it as it ends any program.
+        let by_signal = output.status.signal() == Some(number);
+        assert!(by_signal || matches!(output.status.code(), Some(0 | 130)), "{round} {name}: {output:?}");
+        assert!(output.stderr.is_empty(), "{round} {name}: {output:?}");
+        broken_off += u32::from(output.status.code() == Some(130));
+    }
+    assert!(broken_off > 0);
+    assert_eq!(std::fs::read_dir(stage.path()).expect("it is there").count(), 2);
+}
