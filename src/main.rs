@@ -5,6 +5,7 @@ use mlxcel::cli::Cli;
 use mlxcel::command;
 
 fn main() {
+    command::ignore_file_size();
     let exit = match Cli::try_parse() {
         Ok(cli) => command::run(cli.command),
         Err(error) => command::refuse(error),

@@ -17,8 +17,12 @@ static STOP: Stop = Stop::new();
 /// How long standard error may take, and a command for its last words.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Takes over Ctrl-C, and whatever else asks politely to end (SIGTERM, SIGHUP). A file that outgrows the system's limit
-/// is an error from here on, and not the end.
+/// A file that outgrows the system's limit is an error from here on, and not the end.
+pub fn ignore_file_size() {
+    signals::ignore_file_size();
+}
+
+/// Takes over Ctrl-C, and whatever else asks politely to end (SIGTERM, SIGHUP).
 pub(super) fn listen() -> miette::Result<()> {
     let hangup = signals::ignore_hangup();
     ctrlc::set_handler(|| {
@@ -33,7 +37,6 @@ pub(super) fn listen() -> miette::Result<()> {
     if hangup == signals::Hangup::Ignored {
         signals::ignore_hangup();
     }
-    signals::ignore_file_size();
     Ok(())
 }
 

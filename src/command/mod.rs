@@ -26,6 +26,7 @@ mod session;
 mod threads;
 
 pub use exit::Exit;
+pub use interrupt::ignore_file_size;
 pub use refuse::refuse;
 
 use crate::cli::{Command, SurgeryCommand};

@@ -14,27 +14,28 @@ pub fn total_memory() -> Option<u64> {
     let total = kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let limit = limit.and_then(|limit| limit.trim().parse::<u64>().ok());
-    let limits = limit.into_iter().chain(Limit::of_process().map(|limit| limit.room()));
+    let limits = limit.into_iter().chain(Limit::tightest().map(|limit| limit.room()));
     Some(limits.fold(total, u64::min))
 }
 
-/// Refuses a limit of the process's addresses (`ulimit -v`) that weights of so many bytes do not fit in. The libraries
+/// Refuses a limit of the process (`ulimit -v`, `ulimit -d`) that weights of so many bytes do not fit in. The libraries
 /// that compute wait for ever, or end the program, when they get no memory. What a long context takes comes on top, and
 /// is not known here.
 ///
 /// # Errors
 /// What is needed, and what there is.
 pub(crate) fn check_limit(weights: u64) -> Result<(), Diagnostic> {
-    match Limit::of_process() {
+    match Limit::tightest() {
         Some(limit) if limit.room() < weights => {
-            let needed = limit.taken + weights;
+            let Limit { of, option, most, taken } = limit;
+            let needed = taken + weights;
             let message = format!(
-                "the process may have {} of addresses (`ulimit -v`), and the model needs {}",
-                bytes(limit.most),
+                "the process may have {} of {of} (`ulimit {option}`), and the model needs {}",
+                bytes(most),
                 bytes(needed)
             );
             let help = format!(
-                "raise the limit to {} or more (`ulimit -v {}`)",
+                "raise the limit to {} or more (`ulimit {option} {}`)",
                 bytes(needed),
                 needed.div_ceil(1024)
             );
@@ -44,9 +45,12 @@ pub(crate) fn check_limit(weights: u64) -> Result<(), Diagnostic> {
     }
 }
 
-/// How many addresses the process may have; far more than it has memory.
+/// How much the process may have of something; far more than it has memory.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
+    of: &'static str,
+    /// The shell's option for it.
+    option: &'static str,
     most: u64,
     /// By what is loaded, and by threads that are going to start.
     taken: u64,
@@ -58,13 +62,21 @@ impl Limit {
     /// The allocator's and the stack of a thread. MLX, its BLAS and rayon have a few for each core, most of them small.
     const THREADS: u64 = 128 << 20;
 
-    /// The limit, if there is one.
-    fn of_process() -> Option<Self> {
-        let most = getrlimit(Resource::As).current?;
+    /// The limit that leaves the least room, if there is one.
+    fn tightest() -> Option<Self> {
+        let limits = [
+            (Resource::As, "addresses", "-v", "VmSize:"),
+            // Private memory that can be written.
+            (Resource::Data, "data", "-d", "VmData:"),
+        ];
         let status = fs::read_to_string("/proc/self/status").ok()?;
         let cores = available_parallelism().map_or(1, |cores| cores.get() as u64);
-        let taken = kilobytes(&status, "VmSize:")? + Self::BUFFERS + cores * Self::THREADS;
-        Some(Self { most, taken })
+        let limits = limits.into_iter().filter_map(|(resource, of, option, line)| {
+            let most = getrlimit(resource).current?;
+            let taken = kilobytes(&status, line)? + Self::BUFFERS + cores * Self::THREADS;
+            Some(Self { of, option, most, taken })
+        });
+        limits.min_by_key(Self::room)
     }
 
     /// What is left for weights.

@@ -415,3 +415,29 @@ fn loading_with_surgery_takes_no_more_memory_than_the_plan_says() {
     let extra = operated.saturating_sub(untouched);
     assert!(extra <= promised + SLACK, "{extra} bytes, and {promised} were promised");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_export_that_may_open_no_more_files_leaves_nothing() {
+    let stage = Stage::new();
+    sparse::write(&stage.at("model/model.safetensors"), "model.norm.weight BF16 8");
+    stage.asks("{op: scale, pattern: '*', factor: 2}");
+    let run = |limit: usize| {
+        let script =
+            format!("ulimit -n {limit}; exec '{}' {}", env!("CARGO_BIN_EXE_mlxcel"), EXPORT.join(" "));
+        let output = Command::new("sh").args(["-c", &script]).current_dir(stage.0.path()).output();
+        ended(output.expect("there is `sh`"))
+    };
+    let mut refused = 0;
+    for limit in 4..16 {
+        let run = run(limit);
+        if run.code == 0 {
+            fs::remove_dir_all(stage.at("new")).expect("it can be removed");
+        } else {
+            assert_eq!(run.code, 1, "{limit}: {}", run.stderr);
+            refused += u32::from(run.stderr.contains("too many open files"));
+        }
+        stage.check_nothing_is_left();
+    }
+    assert!(refused > 0);
+}

@@ -177,10 +177,10 @@ fn more_shards_than_files_may_be_open_are_planned() {
 
 #[cfg(all(target_os = "linux", feature = "mlx"))]
 #[test]
-fn a_limit_of_addresses_that_would_hang_the_libraries_is_refused() {
+fn a_limit_of_memory_that_would_hang_the_libraries_is_refused() {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales/base-bf16");
-    let generate = |kibibytes: u64| {
-        let script = format!("ulimit -v {kibibytes}; exec \"$@\"");
+    let generate = |option: &str, kibibytes: u64| {
+        let script = format!("ulimit {option} {kibibytes}; exec \"$@\"");
         let mut sh = Command::new("sh");
         sh.args([
             "-c",
@@ -196,16 +196,18 @@ fn a_limit_of_addresses_that_would_hang_the_libraries_is_refused() {
         ended(sh.output().expect("the program can be run"))
     };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    for kibibytes in [400_000, 700_000, 900_000] {
-        let run = generate(kibibytes);
-        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:#?}");
-        assert!(
-            run.stderr.contains("of addresses (`ulimit -v`)") && run.stderr.contains("raise"),
-            "{run:#?}"
-        );
+    for (option, of, too_little) in
+        [("-v", "addresses", [400_000, 700_000, 900_000]), ("-d", "data", [60_000, 200_000, 400_000])]
+    {
+        for kibibytes in too_little {
+            let run = generate(option, kibibytes);
+            assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:#?}");
+            let said = format!("of {of} (`ulimit {option}`)");
+            assert!(run.stderr.contains(&said) && run.stderr.contains("raise"), "{run:#?}");
+        }
+        let run = generate(option, 1_500_000 + cores * 300_000);
+        assert_eq!(run.code, 0, "{run:#?}");
     }
-    let run = generate(1_500_000 + cores * 300_000);
-    assert_eq!(run.code, 0, "{run:#?}");
 }
 
 #[test]

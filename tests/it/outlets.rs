@@ -107,6 +107,20 @@ fn a_full_disk_behind_standard_output_is_an_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn an_output_that_outgrows_the_limit_of_files_is_an_error() {
+    let stage = stage();
+    for arguments in
+        ["surgery schema", "surgery keys --model model --json", "completions bash", "surgery --help"]
+    {
+        let limited = format!("> out; ulimit -f 1; '{}' {arguments} > out", env!("CARGO_BIN_EXE_mlxcel"));
+        let run = shell(stage.path(), "--version", &limited);
+        assert_eq!(run.code, 1, "{arguments}");
+        assert!(run.stderr.contains("standard output cannot be written"), "{arguments}: {}", run.stderr);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_full_disk_behind_standard_error_is_passed_over() {
     let stage = stage();
     for (arguments, code) in commands() {

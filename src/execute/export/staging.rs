@@ -18,7 +18,7 @@ pub(super) struct Staging<'s> {
     place: Place,
     stop: &'s Stop,
     /// Holds the lock.
-    _held: Option<File>,
+    held: Option<File>,
 }
 
 impl<'s> Staging<'s> {
@@ -27,7 +27,7 @@ impl<'s> Staging<'s> {
         let (folder, held) =
             partial::begin(&place.output, 0o777, stop, |builder, parent| builder.tempdir_in(parent))
                 .map_err(|error| place.refused(error))?;
-        Ok(Self { path: folder.path().to_owned(), folder: Some(folder), place, stop, _held: held })
+        Ok(Self { path: folder.path().to_owned(), folder: Some(folder), place, stop, held })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -74,6 +74,8 @@ impl<'s> Staging<'s> {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if let Some(folder) = self.folder.take() {
+            // Where no more files may be open, this one is needed to look into the directory.
+            self.held = None;
             self.stop.undo(|| drop(folder));
         }
     }
