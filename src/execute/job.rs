@@ -7,18 +7,13 @@ use rayon::prelude::*;
 
 use super::ExecuteError;
 use super::blend::{self, BLOCK, BlockSums, Sums};
+use super::buffers::{Buffers, Pool, ROOM_TO_SHIFT, shift};
 use super::recipe::{Member, Recipe, Start, Step};
 use super::tally::Outcome;
 use super::tile::{Tile, edit};
 use crate::checkpoint::{Dtype, Key, Shard};
 use crate::plan::cost::{self, LANES, TILE};
 use crate::plan::{Action, Method, Plan, Program, TensorRef};
-
-/// Bytes that a buffer is longer than what is read into it.
-pub(super) const ROOM_TO_SHIFT: usize = 32;
-
-/// The donor bytes of one tile in flight; one buffer an input.
-pub(super) type Buffers = Vec<Vec<u8>>;
 
 /// How a stretch of a result is to be made.
 #[derive(Debug, Clone, Copy)]
@@ -59,11 +54,7 @@ pub(super) struct Job<'p> {
 
 impl<'p> Job<'p> {
     /// Settles what is the same for all tiles; for a SLERP that takes a pass over both donors.
-    pub(super) fn new(
-        plan: &'p Plan,
-        program: &Program,
-        lanes: &mut [Buffers],
-    ) -> Result<Self, ExecuteError> {
+    pub(super) fn new(plan: &'p Plan, program: &Program, pool: &Pool) -> Result<Self, ExecuteError> {
         let mut actions = cost::live(program).iter();
         let mut job = Self {
             recipe: Recipe {
@@ -93,7 +84,7 @@ impl<'p> Job<'p> {
             job.begin = Some(Input { shard, key, donor: false, dtype: program.dtype, range });
         } else if let Some((step, action)) = actions.next() {
             job.start_of = Some(*step);
-            job.begin_anew(plan, action, lanes)?;
+            job.begin_anew(plan, action, pool)?;
         }
         for (step, action) in actions {
             let action = match action {
@@ -117,12 +108,7 @@ impl<'p> Job<'p> {
     }
 
     /// Takes an action that overwrites the whole tensor as the start.
-    fn begin_anew(
-        &mut self,
-        plan: &'p Plan,
-        action: &Action,
-        lanes: &mut [Buffers],
-    ) -> Result<(), ExecuteError> {
+    fn begin_anew(&mut self, plan: &'p Plan, action: &Action, pool: &Pool) -> Result<(), ExecuteError> {
         let mut donors = cost::reads(action);
         self.recipe.start = match (donors.next(), donors.next(), action) {
             (Some(a), Some(b), Action::Blend { ratio, method, .. }) => {
@@ -131,7 +117,7 @@ impl<'p> Job<'p> {
                     Method::Lerp => None,
                     Method::Slerp => {
                         self.donor_bytes *= 2;
-                        let weights = blend::slerp(&self.sums(lanes)?, *ratio);
+                        let weights = blend::slerp(&self.sums(pool)?, *ratio);
                         self.fell_back = weights.is_none();
                         weights
                     }
@@ -169,16 +155,15 @@ impl<'p> Job<'p> {
     }
 
     /// What an angle between the two inputs follows from.
-    fn sums(&self, lanes: &mut [Buffers]) -> Result<Sums, ExecuteError> {
+    fn sums(&self, pool: &Pool) -> Result<Sums, ExecuteError> {
         let elements = self.recipe.elements();
         let blocks = elements.div_ceil(BLOCK);
         let shares: Vec<Range<usize>> = shares(blocks).collect();
         let sums: Vec<Result<Vec<Sums>, ExecuteError>> = shares
             .into_par_iter()
-            .zip(lanes)
-            .map(|(share, buffers)| {
+            .map(|share| {
                 let block = |at: usize| at * BLOCK..((at + 1) * BLOCK).min(elements);
-                share.map(|at| self.block_sums(block(at), buffers)).collect()
+                pool.lend(|buffers| share.map(|at| self.block_sums(block(at), buffers)).collect())
             })
             .collect();
         let mut total = Sums::default();
@@ -209,7 +194,7 @@ impl<'p> Job<'p> {
         &self,
         first: usize,
         out: &mut [u8],
-        lanes: &mut [Buffers],
+        pool: &Pool,
         wish: Wish,
     ) -> Result<Outcome, ExecuteError> {
         let tile = TILE * self.recipe.width();
@@ -225,13 +210,14 @@ impl<'p> Job<'p> {
             .collect();
         let outcomes: Vec<Result<Outcome, ExecuteError>> = pieces
             .into_par_iter()
-            .zip(lanes)
-            .map(|((first, out), buffers)| {
-                let mut outcome = Outcome::new(self.recipe.steps.len());
-                for (i, out) in out.chunks_mut(tile).enumerate() {
-                    outcome.add(&self.tile(first + i * TILE, out, buffers, wish)?);
-                }
-                Ok(outcome)
+            .map(|(first, out)| {
+                pool.lend(|buffers| {
+                    let mut outcome = Outcome::new(self.recipe.steps.len());
+                    for (i, out) in out.chunks_mut(tile).enumerate() {
+                        outcome.add(&self.tile(first + i * TILE, out, buffers, wish)?);
+                    }
+                    Ok(outcome)
+                })
             })
             .collect();
         let mut outcome = Outcome::new(self.recipe.steps.len());
@@ -282,13 +268,6 @@ impl<'p> Job<'p> {
             })
             .collect()
     }
-}
-
-/// How far into a buffer to read, so that copying is fast: `rep movsb`, which Linux copies by, takes several times as
-/// long on AMD's Zen 3 and 4 where the target is less than 32 bytes behind the source in their pages.
-fn shift(buffer: *const u8, offset: u64) -> usize {
-    let ahead = (buffer.addr() as u64).wrapping_sub(offset) % 4096;
-    if (1..ROOM_TO_SHIFT as u64).contains(&ahead) { ROOM_TO_SHIFT } else { 0 }
 }
 
 /// So many pieces of work, shared among the lanes: as even as can be, and in order.

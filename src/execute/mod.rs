@@ -11,6 +11,7 @@
 
 mod bits;
 mod blend;
+mod buffers;
 mod diff;
 mod error;
 mod export;
@@ -37,7 +38,8 @@ use sha2::{Digest, Sha256};
 use crate::checkpoint::Shard;
 use crate::plan::cost::{LANES, TILE};
 use crate::plan::{Plan, Program};
-use job::{Buffers, Job, ROOM_TO_SHIFT, Wish};
+use buffers::{Pool, ROOM_TO_SHIFT};
+use job::{Job, Wish};
 use report::Ledger;
 use tally::Outcome;
 
@@ -47,7 +49,7 @@ const WINDOW: usize = 4 * LANES * TILE;
 /// Carries out a plan's programs, one at a time, in the plan's (key) order.
 pub struct Executor<'p> {
     plan: &'p Plan,
-    lanes: Vec<Buffers>,
+    pool: Pool,
     windows: [Vec<u8>; 2],
     /// Figures, if somebody asks.
     ledger: Option<Ledger>,
@@ -78,13 +80,7 @@ impl<'p> Executor<'p> {
     /// [`ExecuteError::Changed`].
     pub fn without_report(plan: &'p Plan) -> Result<Self, ExecuteError> {
         check_unchanged(plan)?;
-        Ok(Self {
-            plan,
-            lanes: (0..LANES).map(|_| Buffers::new()).collect(),
-            windows: Default::default(),
-            ledger: None,
-            digest: None,
-        })
+        Ok(Self { plan, pool: Pool::default(), windows: Default::default(), ledger: None, digest: None })
     }
 
     /// Runs one program. `out` is exactly as long as the tensor ([`Program::result_bytes`]) and holds its bytes
@@ -98,18 +94,18 @@ impl<'p> Executor<'p> {
     pub fn run(&mut self, program: &Program, out: &mut [u8]) -> Result<(), ExecuteError> {
         assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
         self.release_buffers(out.len() as u64);
-        let job = Job::new(self.plan, program, &mut self.lanes)?;
+        let job = Job::new(self.plan, program, &self.pool)?;
         // What is hashed is read soon. What counts has more in hand than registers hold, and must not wait until stores
         // past the caches are done.
         let past_caches = self.digest.is_none() && self.ledger.is_none();
         let wish = Wish { count: self.ledger.is_some(), past_caches };
         let outcome = match &mut self.digest {
-            None => job.fill(0, out, &mut self.lanes, wish)?,
+            None => job.fill(0, out, &self.pool, wish)?,
             Some(digest) => {
                 let mut outcome = Outcome::new(job.recipe.steps.len());
                 let mut done: &[u8] = &[];
                 for (i, window) in out.chunks_mut(WINDOW * job.recipe.width()).enumerate() {
-                    let fill = || job.fill(i * WINDOW, window, &mut self.lanes, wish);
+                    let fill = || job.fill(i * WINDOW, window, &self.pool, wish);
                     let (next, ()) = rayon::join(fill, || digest.update(done));
                     outcome.add(&next?);
                     done = window;
@@ -131,7 +127,7 @@ impl<'p> Executor<'p> {
         program: &Program,
         sink: &mut (dyn FnMut(&[u8]) -> Result<(), E> + Send),
     ) -> Result<(), E> {
-        let job = Job::new(self.plan, program, &mut self.lanes)?;
+        let job = Job::new(self.plan, program, &self.pool)?;
         let (width, elements) = (job.recipe.width(), job.recipe.elements());
         let mut outcome = Outcome::new(job.recipe.steps.len());
         let [mut current, mut other] = self.windows.each_mut();
@@ -144,7 +140,7 @@ impl<'p> Executor<'p> {
             }
             let shift = job.shift(first, current);
             let window = &mut current[shift..shift + bytes];
-            let fill = || job.fill(first, window, &mut self.lanes, wish);
+            let fill = || job.fill(first, window, &self.pool, wish);
             let digest = self.digest.as_mut();
             let (next, passed_on) = rayon::join(fill, || pass_on(done, digest, sink));
             passed_on?;
@@ -171,14 +167,9 @@ impl<'p> Executor<'p> {
 
     /// Lets the buffers of earlier programs go where keeping them would cost more than the plan says.
     fn release_buffers(&mut self, result: u64) {
-        if result + self.kept() > self.plan.summary().peak_extra_bytes {
-            self.lanes.iter_mut().for_each(Vec::clear);
+        if result + self.pool.bytes() > self.plan.summary().peak_extra_bytes {
+            self.pool.clear();
         }
-    }
-
-    /// Bytes of donor buffers, without the few that they can be shifted by.
-    fn kept(&self) -> u64 {
-        self.lanes.iter().flatten().map(|buffer| (buffer.capacity() - ROOM_TO_SHIFT) as u64).sum()
     }
 }
 

@@ -110,7 +110,6 @@ impl Outcome {
 
 /// What is counted of a strip in groups, by their lanes. Counted in numbers as wide as an element, which hold all of a
 /// strip, so that vectors hold more of them.
-#[derive(Default)]
 pub(super) struct Groups<B: Bits> {
     unchanged: Group<B>,
     deltas: Group<B>,
@@ -127,6 +126,22 @@ fn total<B: Bits>(counts: &Group<B>) -> u64 {
 }
 
 impl<B: Bits> Groups<B> {
+    /// Nothing yet. Written out, because the arrays' own defaults are functions that are not always inlined.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn new() -> Self {
+        let (counts, sums) = ([B::default(); _], [0.0; _]);
+        Self {
+            unchanged: counts,
+            deltas: counts,
+            lost: counts,
+            fallen: counts,
+            before_square: sums,
+            change_square: sums,
+            error_square: sums,
+            exact_square: sums,
+        }
+    }
+
     /// Counts changes of bits. Each element is meant to change of which `cause` is not 0.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn count_bits(&mut self, before: &Group<B>, after: &Group<B>, cause: &Group<B>) {

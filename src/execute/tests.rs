@@ -6,7 +6,7 @@ use safetensors::tensor::TensorView;
 
 use super::*;
 use crate::checkpoint::{Checkpoint, Dtype};
-use crate::plan::plan;
+use crate::plan::{TensorRef, cost, plan};
 use crate::surgery::SurgeryFile;
 
 /// Tensors of zeros, by name and number of elements.
@@ -19,8 +19,15 @@ fn write(path: &std::path::Path, dtype: Dtype, tensors: &[(&str, usize)]) {
     safetensors::serialize_to_file(views, None, path).expect("it can be written");
 }
 
-/// Runs operations on two norms of so many elements; true if no program takes more than its share, and one all of it.
-fn takes_what_the_plan_says(operations: &str, elements: [usize; 2]) -> bool {
+/// What executing took, what it takes with one tile in flight, and what the plan says it takes at most.
+struct Memory {
+    taken: u64,
+    of_one_tile: u64,
+    promised: u64,
+}
+
+/// Runs operations on two norms of so many elements, with so many threads.
+fn memory(operations: &str, elements: [usize; 2], threads: usize) -> Memory {
     let folder = tempfile::tempdir().expect("there is room");
     let at = |name: &str| folder.path().join(name);
     let tensors = [("a.norm.weight", elements[0]), ("b.norm.weight", elements[1])];
@@ -34,27 +41,38 @@ fn takes_what_the_plan_says(operations: &str, elements: [usize; 2]) -> bool {
     let base = Checkpoint::open(&at("model")).expect("a model");
     let plan = plan(&SurgeryFile::read(&at("surgery.yaml")), base).expect("a plan");
     let mut executor = Executor::new(&plan).expect("nothing has changed");
-    let mut peak = 0;
-    for program in plan.programs() {
-        let mut out = vec![0; usize::try_from(program.result_bytes()).expect("it fits")];
-        executor.run(program, &mut out).expect("it runs");
-        peak = peak.max(program.result_bytes() + executor.kept());
-    }
-    peak == plan.summary().peak_extra_bytes
+    let mut memory = Memory { taken: 0, of_one_tile: 0, promised: plan.summary().peak_extra_bytes };
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads").install(|| {
+        for program in plan.programs() {
+            let mut out = vec![0; usize::try_from(program.result_bytes()).expect("it fits")];
+            executor.run(program, &mut out).expect("it runs");
+            memory.taken = memory.taken.max(program.result_bytes() + executor.pool.bytes());
+            let dtype = |tensor: &TensorRef| plan.donor_tensor(tensor).1.dtype;
+            memory.of_one_tile = memory.of_one_tile.max(cost::extra_bytes(program, dtype, 1));
+        }
+    });
+    memory
 }
 
 #[test]
-fn buffers_are_as_large_as_the_plan_says() {
+fn executing_takes_what_the_plan_says() {
     let add = |source| format!("{{op: add, pattern: '*', source: {source}.safetensors}}");
     let blend = "{op: interpolate, pattern: '*', source_a: same.safetensors, source_b: wide.safetensors, ratio: 0.5, \
                  method: slerp}";
+    let programs = [
+        "{op: scale, pattern: '*', factor: 2}".to_owned(),
+        add("wide"),
+        format!("{}, {}", add("same"), add("wide")),
+        blend.to_owned(),
+    ];
     for elements in [[5, 100], [100, 5], [40_000, 3], [17 * TILE, TILE]] {
-        assert!(takes_what_the_plan_says("{op: scale, pattern: '*', factor: 2}", elements), "{elements:?}");
-        assert!(takes_what_the_plan_says(&add("wide"), elements), "{elements:?}");
-        assert!(
-            takes_what_the_plan_says(&format!("{}, {}", add("same"), add("wide")), elements),
-            "{elements:?}"
-        );
-        assert!(takes_what_the_plan_says(blend, elements), "{elements:?}");
+        for operations in &programs {
+            let memory = |threads| memory(operations, elements, threads);
+            let Memory { taken, of_one_tile, promised } = memory(1);
+            assert_eq!(taken, of_one_tile, "{operations} {elements:?}");
+            assert!(taken <= promised, "{operations} {elements:?}");
+            let Memory { taken, promised, .. } = memory(24);
+            assert!((of_one_tile..=promised).contains(&taken), "{operations} {elements:?}: {taken}");
+        }
     }
 }

@@ -13,18 +13,24 @@ pub(crate) const TILE: usize = 32_768;
 /// depend on the machine.
 pub(crate) const LANES: usize = 16;
 
-/// Bytes beyond plain loading that executing a program needs at most: its result, and for each tile in flight the
-/// bytes of the base and the donors it reads.
+/// Bytes beyond plain loading that executing a program needs at most: what it needs with all tiles in flight that may
+/// be, which takes as many threads.
+pub(crate) fn peak_extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype) -> u64 {
+    extra_bytes(program, donor_dtype, LANES)
+}
+
+/// Bytes beyond plain loading that executing a program needs with so many tiles in flight: its result, and for each
+/// tile the bytes of the base and the donors it reads.
 ///
 /// A program that computes nothing, only copies and zeroes, reads what it copies straight into the result.
 /// `donor_dtype` tells a donor tensor's dtype.
 ///
 /// ```text
-/// result + min(elements, 16 · 32768) · (Σ bytes an element of base and donors)
+/// result + min(elements, tiles · 32768) · (Σ bytes an element of base and donors)
 /// ```
-pub(crate) fn peak_extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype) -> u64 {
+pub(crate) fn extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype, tiles: usize) -> u64 {
     let elements: u64 = program.shape.iter().map(|&n| n as u64).product();
-    let in_flight = elements.min((LANES * TILE) as u64);
+    let in_flight = elements.min((tiles * TILE) as u64);
     let bytes = |count: u64, dtype: Dtype| (count * dtype.bitsize() as u64).div_ceil(8);
     let read: u64 = buffered(program, donor_dtype).map(|dtype| bytes(in_flight, dtype)).sum();
     bytes(elements, program.dtype) + read

@@ -184,7 +184,7 @@ fn count<M: Machine, S: Stored>(
     meant: &[S::Bits; STRIP],
 ) {
     let is_member = matches!(step, Step::Scale(_)) && here.recipe.member != Member::None;
-    let mut groups = Groups::<S::Bits>::default();
+    let mut groups = Groups::<S::Bits>::new();
     for i in 0..GROUPS {
         let (before_bits, after_bits) = (&before.bits.as_chunks().0[i], &after.bits.as_chunks().0[i]);
         let was = S::Lanes::<M>::load(&before.values.as_chunks().0[i]);

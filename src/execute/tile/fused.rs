@@ -21,7 +21,7 @@ pub(super) fn make<M: Machine, S: Stored>(
     let out = Target::whole(out, here.past_caches)?;
     let splat = |parameter: f64| S::Lanes::<M>::splat(S::Work::from_f64(parameter));
     let count = tallies.is_some();
-    let mut groups = Groups::<S::Bits>::default();
+    let mut groups = Groups::<S::Bits>::new();
     let sound = match (here.recipe.start, &*here.recipe.steps) {
         (Start::From(base), [Step::Scale(factor)]) => {
             let inputs = [here.whole::<S>(base)?];
@@ -170,5 +170,9 @@ fn calculate<M: Machine, S: Stored, C: Calculation<M, S, N>, const N: usize>(
         }
         out.put(at, &result);
     }
-    highest.into_iter().max() < Some(S::INFINITY)
+    let mut all = true;
+    for bits in highest {
+        all &= bits < S::INFINITY;
+    }
+    all
 }
