@@ -105,8 +105,10 @@ fn quantized(folder: &Path) {
     let plan = planned(&root, PROGRAMS[0].2);
     let touched = 2 * rows * columns / 64 * 2;
     let mut copying = Copying::new(touched * MATRICES);
-    let [read, copy, bare, figures] = turns([
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let [read, alone, copy, bare, figures] = turns([
         &mut || reading(&plan),
+        &mut || one.install(|| reading(&plan)),
         &mut || copying.seconds(),
         &mut || seconds(&plan, Executor::without_report),
         &mut || seconds(&plan, Executor::without_digest),
@@ -117,7 +119,9 @@ fn quantized(folder: &Path) {
     println!(
         "\nscaling {rows} x {columns}, 4 bits in groups of 64: {bare:.2} ms, {figures:.2} ms with figures"
     );
-    println!("reading its scales and biases: {read:.2} ms, copying them: {copy:.2} ms");
+    println!(
+        "reading its scales and biases: {read:.2} ms, by one thread {alone:.2} ms, copying them: {copy:.2} ms"
+    );
     println!("scaling it in bf16: {:.2} ms\n", dense * 1e3);
 }
 
@@ -155,8 +159,11 @@ fn pruned(folder: &Path) {
             ids.join(",")
         );
         let plan = planned(&root, &prune);
-        let [fastest] = turns([&mut || seconds(&plan, Executor::without_report)]);
-        println!("pruning {count:4} channels of {CHANNELS}: {:.1} ms", fastest * 1e3);
+        let fastest = turns([&mut || seconds(&plan, Executor::without_report), &mut || {
+            seconds(&plan, Executor::without_digest)
+        }]);
+        let [bare, figures] = fastest.map(|seconds| seconds * 1e3);
+        println!("pruning {count:4} channels of {CHANNELS}: {bare:.1} ms, {figures:.1} ms with figures");
     }
 }
 

@@ -15,6 +15,8 @@ use super::wide;
 pub(super) trait Bits:
     Copy + Ord + Default + AddAssign + BitAnd<Output = Self> + From<bool> + Into<u32>
 {
+    /// Every bit.
+    const ALL: Self;
     /// All but the sign.
     const MAGNITUDE: Self;
     /// The same in a file, little-endian.
@@ -27,6 +29,7 @@ pub(super) trait Bits:
 }
 
 impl Bits for u16 {
+    const ALL: Self = Self::MAX;
     const MAGNITUDE: Self = 0x7fff;
     type Bytes = [u8; 2];
 
@@ -52,6 +55,7 @@ impl Bits for u16 {
 }
 
 impl Bits for u32 {
+    const ALL: Self = Self::MAX;
     const MAGNITUDE: Self = 0x7fff_ffff;
     type Bytes = [u8; 4];
 
@@ -108,6 +112,33 @@ impl<'t, B: Bits> Target<'t, B> {
         for (bytes, bits) in self.groups[i].iter_mut().zip(group) {
             *bytes = bits.to_bytes();
         }
+    }
+}
+
+/// The largest magnitude of many groups, lane by lane.
+pub(super) struct Highest<B: Bits>(Group<B>);
+
+impl<B: Bits> Highest<B> {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self([B::default(); _])
+    }
+
+    #[inline(always)]
+    pub(super) fn see(&mut self, group: &Group<B>) {
+        for (highest, bits) in self.0.iter_mut().zip(group) {
+            *highest = (*bits & B::MAGNITUDE).max(*highest);
+        }
+    }
+
+    /// Whether all were less. A loop, because the closures of iterators are functions without the caller's instructions.
+    #[inline(always)]
+    pub(super) fn is_below(&self, limit: B) -> bool {
+        let mut below = true;
+        for bits in self.0 {
+            below &= bits < limit;
+        }
+        below
     }
 }
 

@@ -57,6 +57,13 @@ impl Tally {
         self.before_square += groups.before_square.iter().sum::<f64>();
     }
 
+    /// Adds what was counted of a strip that was zeroed in part: exactly what changed was meant to.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_zeroed<B: Bits>(&mut self, groups: &Groups<B>) {
+        self.add_moved(groups);
+        self.deltas += STRIP as u64 - total(&groups.unchanged);
+    }
+
     /// Adds what was counted of a strip of an affine set's scales or biases, or of none; it has `n` elements.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn add_member<B: Bits>(&mut self, groups: &Groups<B>, member: Member, n: usize) {
@@ -115,6 +122,7 @@ pub(super) struct Groups<B: Bits> {
     deltas: Group<B>,
     lost: Group<B>,
     fallen: Group<B>,
+    not_finite: Group<B>,
     before_square: Partials,
     change_square: Partials,
     error_square: Partials,
@@ -135,6 +143,7 @@ impl<B: Bits> Groups<B> {
             deltas: counts,
             lost: counts,
             fallen: counts,
+            not_finite: counts,
             before_square: sums,
             change_square: sums,
             error_square: sums,
@@ -152,6 +161,20 @@ impl<B: Bits> Groups<B> {
             self.deltas[i] += meant;
             self.lost[i] += meant & same;
         }
+    }
+
+    /// Counts what stays as it is, and what is not finite afterwards: not below `infinity`.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn count_kept(&mut self, before: &Group<B>, after: &Group<B>, infinity: B) {
+        for i in 0..before.len() {
+            self.unchanged[i] += B::from(before[i] == after[i]);
+            self.not_finite[i] += B::from(after[i] & B::MAGNITUDE >= infinity);
+        }
+    }
+
+    /// How many are not finite.
+    pub(super) fn not_finite(&self) -> u64 {
+        total(&self.not_finite)
     }
 
     /// Adds up what there was.

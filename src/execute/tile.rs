@@ -5,8 +5,10 @@
 #![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
 
 mod bench;
+mod chain;
 mod counted;
 mod fused;
+mod zeroed;
 
 use std::ops::Range;
 
@@ -20,6 +22,7 @@ use super::tally::Outcome;
 use super::wide::{self, Wide};
 use crate::checkpoint::Dtype;
 use bench::Bench;
+use chain::Chain;
 use counted::Counted;
 
 /// A stretch of a tensor and the bytes that belong to it.
@@ -52,16 +55,24 @@ pub(super) fn edit(recipe: &Recipe, tile: &mut Tile<'_>, count: bool) -> Outcome
 
 /// Bits as they are, and zeros.
 fn copy(recipe: &Recipe, tile: &mut Tile<'_>) {
-    let width = recipe.width();
     if recipe.start == Start::Zeros {
         tile.out.fill(0);
     }
-    let window = tile.first..tile.first + tile.out.len() / width;
+    match recipe.width() {
+        2 => zero::<2>(recipe, tile),
+        4 => zero::<4>(recipe, tile),
+        8 => zero::<8>(recipe, tile),
+        _ => zero::<1>(recipe, tile),
+    }
+}
+
+/// Zeroes what the steps say, elements of so many bytes.
+fn zero<const WIDTH: usize>(recipe: &Recipe, tile: &mut Tile<'_>) {
+    let (elements, _) = tile.out.as_chunks_mut::<WIDTH>();
+    let window = tile.first..tile.first + elements.len();
     for step in &recipe.steps {
         if let Step::Zero(region) = step {
-            runs(region, &recipe.shape, window.clone(), |run| {
-                tile.out[run.start * width..run.end * width].fill(0);
-            });
+            runs(region, &recipe.shape, window.clone(), |run| clear(&mut elements[run], [0; WIDTH]));
         }
     }
 }
@@ -95,16 +106,23 @@ fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Ou
 #[cfg_attr(not(debug_assertions), inline(always))]
 fn strips<M: Machine, S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
     let mut outcome = Outcome::new(if COUNT { recipe.steps.len() } else { 0 });
-    let (mut bench, mut counted) = (Bench::<S>::new(), Counted::<S>::new());
+    let mut chain = Chain::<S>::new(recipe);
     for (i, out) in tile.out.chunks_mut(STRIP * size_of::<S::Bits>()).enumerate() {
         let at = i * STRIP;
         let window = tile.first + at..tile.first + at + out.len() / size_of::<S::Bits>();
         let here = Here { recipe, inputs: tile.inputs, at, window, past_caches: tile.past_caches };
         // Without steps there is nothing to count.
-        if COUNT && !(recipe.steps.is_empty() && recipe.computes()) {
-            counted.make::<M>(&here, out, &mut outcome);
+        let count = COUNT && !(recipe.steps.is_empty() && recipe.computes());
+        let tallies = if count { Some(&mut *outcome.steps) } else { None };
+        let made = fused::make::<M, S>(&here, out, tallies)
+            .or_else(|| chain.make::<M, COUNT>(&here, out, &mut outcome.steps));
+        if made == Some(true) || count && zeroed::make::<M, S>(&here, out, &mut outcome) {
+            continue;
+        }
+        if count {
+            Counted::<S>::new().make::<M>(&here, out, &mut outcome);
         } else {
-            bench.make::<M>(&here, out, &mut outcome);
+            Bench::<S>::new().make::<M>(&here, out, &mut outcome);
         }
     }
     outcome
@@ -148,7 +166,16 @@ impl Here<'_> {
     /// Zeroes what the region has of this strip.
     #[inline(always)]
     fn zero<T: Copy>(&self, region: &crate::plan::Region, values: &mut [T; STRIP], zero: T) {
-        runs(region, &self.recipe.shape, self.window.clone(), |run| values[run].fill(zero));
+        runs(region, &self.recipe.shape, self.window.clone(), |run| clear(&mut values[run], zero));
+    }
+}
+
+/// Fills it. Of columns, many are zeroed one at a time, for which a call would be slow.
+#[inline(always)]
+fn clear<T: Copy>(run: &mut [T], zero: T) {
+    match run {
+        [one] => *one = zero,
+        run => run.fill(zero),
     }
 }
 

@@ -14,6 +14,8 @@ use safetensors::tensor::TensorView;
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::sparse::fixtures;
+
 /// Bytes by key.
 type Tensors = BTreeMap<String, Vec<u8>>;
 
@@ -450,4 +452,32 @@ fn files_beside_the_weights_go_along_but_not_other_weights() {
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     assert_eq!(names, ["config.json", "merges.txt", "model.safetensors", "surgery.json", "tokenizer.json"]);
+}
+
+/// Bytes that this process has asked files for so far. Each test is a process of its own.
+#[cfg(target_os = "linux")]
+fn bytes_read() -> u64 {
+    let counters = fs::read_to_string("/proc/self/io").expect("Linux counts");
+    let line = counters.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("a counter");
+    line.parse().expect("a number")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn scaling_quantized_matrices_reads_their_scales_and_biases_and_no_code() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("surgery.yaml");
+    let scale = "{op: scale, pattern: 'model.layers.*_proj.weight', factor: 0.5}";
+    fs::write(&file, format!("version: 1\noperations: [{scale}]\n")).expect("it is written");
+    let model = fixtures("models/tiny-tales/base-4bit");
+    let plan = planned(&file, &model);
+    let of_codes = |program: &mlxcel::plan::Program| program.key.as_str().ends_with(".weight");
+    assert!(!plan.programs().is_empty() && !plan.programs().iter().any(of_codes));
+    let before = bytes_read();
+    let (edited, report) = run(&plan).expect("it runs");
+    let read = bytes_read() - before;
+    let members: u64 = edited.values().map(|bytes| bytes.len() as u64).sum();
+    assert_eq!(report.base_bytes, members);
+    // The counter's own file is read too.
+    assert!((members..members + 1024).contains(&read), "{read} bytes were read for {members}");
 }

@@ -5,7 +5,7 @@ use super::super::float::{STRIP, Stored, Values, Work};
 use super::super::lanes::Machine;
 use super::super::recipe::{Start, Step};
 use super::super::tally::Outcome;
-use super::{Here, blame, fused};
+use super::{Here, blame};
 
 /// The arrays that a strip is worked on in. Beyond a tensor's end they hold zeros.
 pub(super) struct Bench<S: Stored> {
@@ -25,9 +25,6 @@ impl<S: Stored> Bench<S> {
     /// Makes a strip of a recipe that computes.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn make<M: Machine>(&mut self, here: &Here<'_>, out: &mut [u8], outcome: &mut Outcome) {
-        if fused::make::<M, S>(here, out, None) == Some(true) {
-            return;
-        }
         if !self.passes::<M>(here) {
             self.careful::<M>(here);
             blame::<S>(here, out, &self.values, outcome);

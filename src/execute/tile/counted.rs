@@ -5,7 +5,8 @@ use super::super::float::{STRIP, Stored, Values, Work};
 use super::super::lanes::{GROUPS, Lanes as _, Machine};
 use super::super::recipe::{Member, Start, Step};
 use super::super::tally::{Groups, Outcome, Tally};
-use super::{Here, blame, fused, within_limit};
+use super::chain::changes;
+use super::{Here, blame, within_limit};
 
 /// The arrays that a strip is worked on in. Beyond a tensor's end they hold zeros.
 pub(super) struct Counted<S: Stored> {
@@ -33,9 +34,6 @@ impl<S: Stored> Counted<S> {
     /// Makes a strip and counts.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn make<M: Machine>(&mut self, here: &Here<'_>, out: &mut [u8], outcome: &mut Outcome) {
-        if fused::make::<M, S>(here, out, Some(&mut outcome.steps)) == Some(true) {
-            return;
-        }
         let Self { stages: [now, before], other, meant } = self;
         let (mut now, mut before) = (now, before);
         let computes = here.recipe.computes();
@@ -206,9 +204,4 @@ fn count<M: Machine, S: Stored>(
     if is_member {
         tally.add_member(&groups, here.recipe.member, here.len());
     }
-}
-
-/// Whether it is not 1 in working precision.
-fn changes<S: Stored>(factor: f64) -> bool {
-    S::Work::from_f64(factor) != S::Work::ONE
 }

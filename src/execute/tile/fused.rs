@@ -3,7 +3,7 @@
 
 #![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
 
-use super::super::bits::{Bits, Stretch, Target, group};
+use super::super::bits::{Highest, Stretch, Target, group};
 use super::super::float::{STRIP, Stored, Work};
 use super::super::lanes::{GROUPS, Group, Lanes as _, Machine};
 use super::super::recipe::{Member, Start, Step};
@@ -152,7 +152,7 @@ fn calculate<M: Machine, S: Stored, C: Calculation<M, S, N>, const N: usize>(
     groups: &mut Groups<S::Bits>,
     count: bool,
 ) -> bool {
-    let mut highest: Group<S::Bits> = [S::Bits::default(); _];
+    let mut highest = Highest::<S::Bits>::new();
     for at in 0..GROUPS {
         let mut stored = [[S::Bits::default(); _]; N];
         let mut decoded = [S::Lanes::<M>::splat(S::Work::ZERO); N];
@@ -162,17 +162,11 @@ fn calculate<M: Machine, S: Stored, C: Calculation<M, S, N>, const N: usize>(
         }
         let value = calculation.value(decoded);
         let result = S::narrow::<M>(value);
-        for (highest, bits) in highest.iter_mut().zip(result) {
-            *highest = (bits & S::Bits::MAGNITUDE).max(*highest);
-        }
+        highest.see(&result);
         if count {
             C::count(groups, &Calculated { stored, inputs: decoded, value, result });
         }
         out.put(at, &result);
     }
-    let mut all = true;
-    for bits in highest {
-        all &= bits < S::INFINITY;
-    }
-    all
+    highest.is_below(S::INFINITY)
 }

@@ -1,5 +1,7 @@
 //! Random recipes against a reference that does one element at a time.
 
+mod counts;
+
 use half::{bf16, f16};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -51,6 +53,13 @@ impl Value {
         match self {
             Self::Narrow(x) => x == 0.0,
             Self::Wide(x) => x == 0.0,
+        }
+    }
+
+    fn to_f64(self) -> f64 {
+        match self {
+            Self::Narrow(x) => f64::from(x),
+            Self::Wide(x) => x,
         }
     }
 
@@ -344,92 +353,6 @@ proptest! {
     }
 }
 
-/// What one step, `change` of base and donor, does to elements, counted one by one: how many change, are meant to, and
-/// are meant to and do not; Σ change² and Σ before².
-fn counted(
-    dtype: Dtype,
-    [base, donor, result]: [&[u8]; 3],
-    change: impl Fn(f64, f64) -> (f64, bool),
-) -> (u64, u64, u64, f64, f64) {
-    let width = dtype.bitsize() / 8;
-    let value = |bytes: &[u8], i| match Value::read(dtype, dtype, bytes, i) {
-        Value::Narrow(x) => f64::from(x),
-        Value::Wide(x) => x,
-    };
-    let mut counts = (0, 0, 0, 0.0, 0.0);
-    for i in 0..base.len() / width {
-        let (before, (moved, meant)) = (value(base, i), change(value(base, i), value(donor, i)));
-        let changed = base[i * width..][..width] != result[i * width..][..width];
-        counts.0 += u64::from(changed);
-        counts.1 += u64::from(meant);
-        counts.2 += u64::from(meant && !changed);
-        counts.3 += moved * moved;
-        counts.4 += before * before;
-    }
-    counts
-}
-
-/// What rounding does to elements that are scaled: how many normal numbers become none, Σ error², Σ exact².
-fn rounding(dtype: Dtype, base: &[u8], result: &[u8], factor: f64) -> (u64, f64, f64) {
-    let number = |value: Value| match value {
-        Value::Narrow(x) => f64::from(x),
-        Value::Wide(x) => x,
-    };
-    let least = if dtype == Dtype::F16 { 6.103_515_625e-5 } else { f64::from(f32::MIN_POSITIVE) };
-    let (mut fallen, mut error, mut square) = (0, 0.0, 0.0);
-    for i in 0..base.len() / (dtype.bitsize() / 8) {
-        let before = Value::read(dtype, dtype, base, i);
-        let exact = number(before.times(Value::of(dtype, factor)));
-        let after = number(Value::read(dtype, dtype, result, i));
-        fallen += u64::from(number(before).abs() >= least && after.abs() < least);
-        error += (after - exact).powi(2);
-        square += exact.powi(2);
-    }
-    (fallen, error, square)
-}
-
-proptest! {
-    #[test]
-    fn one_step_is_counted_as_one_element_at_a_time_is(
-        dtype in float(),
-        seed in any::<u64>(),
-        number in prop_oneof![select(vec![1e-30, 1e-9, 1e-6, 1e-3, -1.0, 1.5]), -3.0..3.0f64],
-        adds in any::<bool>(),
-        n in select(vec![1024, 5000]),
-    ) {
-        let (base, donor) = (bytes(dtype, n, seed << 1), bytes(dtype, n, !seed << 1));
-        let step = if adds { Step::Add { input: 0, alpha: number } } else { Step::Scale(number) };
-        let mut recipe = plain(dtype, &[n], vec![step]);
-        recipe.inputs.push(dtype);
-        let (result, outcome) = run_all(&recipe, &base, std::slice::from_ref(&donor), true);
-        let entered = match Value::of(dtype, number) {
-            Value::Narrow(x) => f64::from(x),
-            Value::Wide(x) => x,
-        };
-        let vanishes = |x: f64| Value::of(dtype, x).times(Value::of(dtype, number)).is_zero();
-        let counts = counted(dtype, [&base, &donor, &result], |before, donor| {
-            if adds {
-                (entered * donor, !vanishes(donor))
-            } else {
-                ((entered - 1.0) * before, before != 0.0)
-            }
-        });
-        let close = |got: f64, want: f64, all: f64| (got - want).abs() <= 1e-5 * want + 1e-9 * all;
-        let tally = outcome.steps[0];
-        prop_assert_eq!((tally.changed, tally.deltas, tally.lost), (counts.0, counts.1, counts.2));
-        if !adds {
-            recipe.member = Member::Scales;
-            let member = run_all(&recipe, &base, &[donor], true).1.steps[0];
-            let (fallen, error, exact) = rounding(dtype, &base, &result, number);
-            prop_assert_eq!((member.changed, member.scales, member.underflowed), (counts.0, n as u64, fallen));
-            prop_assert!(close(member.error_square, error, 0.0), "{member:?} {error}");
-            prop_assert!(close(member.exact_square, exact, 0.0), "{member:?} {exact}");
-        }
-        prop_assert!(close(tally.change_square, counts.3, counts.4), "{tally:?} {counts:?}");
-        prop_assert!(close(tally.before_square, counts.4, 0.0), "{tally:?} {counts:?}");
-    }
-}
-
 fn plain(dtype: Dtype, shape: &[usize], steps: Vec<Step>) -> Recipe {
     Recipe {
         dtype,
@@ -460,27 +383,4 @@ fn integers_are_zeroed_by_their_own_width() {
     let (result, _) = run_all(&recipe, &base, &[], true);
     let expected: Vec<u8> = [0, 2, 0, 0, 5, 0i64].into_iter().flat_map(i64::to_le_bytes).collect();
     assert_eq!(result, expected);
-}
-
-#[test]
-fn a_delta_below_half_a_unit_is_counted_as_lost() {
-    let base: Vec<u8> = [1.0f32, 1.0, 1.0].iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes()).collect();
-    let delta: Vec<u8> = [0.0f32, 0.001, 0.5].iter().flat_map(|v| v.to_le_bytes()).collect();
-    let mut recipe = plain(Dtype::BF16, &[3], vec![Step::Add { input: 0, alpha: 1.0 }]);
-    recipe.inputs.push(Dtype::F32);
-    let tally = run_all(&recipe, &base, &[delta], true).1.steps[0];
-    assert_eq!((tally.deltas, tally.lost, tally.changed), (2, 1, 1));
-    assert!((tally.change_square - 0.250_001).abs() < 1e-6, "{tally:?}");
-    assert!((tally.before_square - 3.0).abs() < 1e-12, "{tally:?}");
-}
-
-#[test]
-fn scales_that_become_subnormal_are_counted() {
-    let base: Vec<u8> =
-        [1e-3f32, 1e-4, 0.0, 1.0].iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect();
-    let mut recipe = plain(Dtype::F16, &[4], vec![Step::Scale(0.01)]);
-    recipe.member = Member::Scales;
-    let tally = run_all(&recipe, &base, &[], true).1.steps[0];
-    assert_eq!((tally.scales, tally.underflowed), (4, 2));
-    assert!(tally.error_square > 0.0 && tally.error_square < 1e-6 * tally.exact_square, "{tally:?}");
 }
