@@ -124,16 +124,19 @@ impl<B: Bits> Highest<B> {
         Self([B::default(); _])
     }
 
+    /// With another group. By value, so that all stays in registers.
     #[inline(always)]
-    pub(super) fn see(&mut self, group: &Group<B>) {
-        for (highest, bits) in self.0.iter_mut().zip(group) {
-            *highest = (*bits & B::MAGNITUDE).max(*highest);
+    pub(super) fn with(self, group: Group<B>) -> Self {
+        let mut highest = self.0;
+        for (highest, bits) in highest.iter_mut().zip(group) {
+            *highest = (bits & B::MAGNITUDE).max(*highest);
         }
+        Self(highest)
     }
 
     /// Whether all were less. A loop, because the closures of iterators are functions without the caller's instructions.
     #[inline(always)]
-    pub(super) fn is_below(&self, limit: B) -> bool {
+    pub(super) fn below(self, limit: B) -> bool {
         let mut below = true;
         for bits in self.0 {
             below &= bits < limit;

@@ -167,11 +167,11 @@ fn run<M: Machine, S: Stored, const COUNT: bool>(
             if !COUNT {
                 results[k] = S::narrow::<M>(values[k]);
             }
-            highest.see(&results[k]);
+            highest = highest.with(results[k]);
             out.put(first + k, &results[k]);
         }
     }
-    highest.is_below(S::INFINITY)
+    highest.below(S::INFINITY)
 }
 
 /// 1 for each value that is not 0.

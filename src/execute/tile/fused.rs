@@ -162,11 +162,11 @@ fn calculate<M: Machine, S: Stored, C: Calculation<M, S, N>, const N: usize>(
         }
         let value = calculation.value(decoded);
         let result = S::narrow::<M>(value);
-        highest.see(&result);
+        highest = highest.with(result);
         if count {
             C::count(groups, &Calculated { stored, inputs: decoded, value, result });
         }
         out.put(at, &result);
     }
-    highest.is_below(S::INFINITY)
+    highest.below(S::INFINITY)
 }
