@@ -107,6 +107,7 @@ fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Ou
 fn strips<M: Machine, S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
     let mut outcome = Outcome::new(if COUNT { recipe.steps.len() } else { 0 });
     let mut chain = Chain::<S>::new(recipe);
+    let (mut bench, mut counted) = (None::<Bench<S>>, None::<Counted<S>>);
     for (i, out) in tile.out.chunks_mut(STRIP * size_of::<S::Bits>()).enumerate() {
         let at = i * STRIP;
         let window = tile.first + at..tile.first + at + out.len() / size_of::<S::Bits>();
@@ -120,9 +121,9 @@ fn strips<M: Machine, S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut 
             continue;
         }
         if count {
-            Counted::<S>::new().make::<M>(&here, out, &mut outcome);
+            counted.get_or_insert_with(Counted::new).make::<M>(&here, out, &mut outcome);
         } else {
-            Bench::<S>::new().make::<M>(&here, out, &mut outcome);
+            bench.get_or_insert_with(Bench::new).make::<M>(&here, out, &mut outcome);
         }
     }
     outcome
