@@ -2,6 +2,7 @@
 //! again, and runs the recipe over them with rayon.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -14,6 +15,9 @@ use super::tile::{Tile, edit};
 use crate::checkpoint::{Dtype, Key, Shard};
 use crate::plan::cost::{self, LANES, TILE};
 use crate::plan::{Action, Method, Plan, Program, TensorRef};
+
+/// Pieces that a stretch is divided into at most: many more than there are processors, which are not equally fast.
+const PIECES: usize = 256;
 
 /// How a stretch of a result is to be made.
 #[derive(Debug, Clone, Copy)]
@@ -157,18 +161,12 @@ impl<'p> Job<'p> {
     /// What an angle between the two inputs follows from.
     fn sums(&self, pool: &Pool) -> Result<Sums, ExecuteError> {
         let elements = self.recipe.elements();
-        let blocks = elements.div_ceil(BLOCK);
-        let shares: Vec<Range<usize>> = shares(blocks).collect();
-        let sums: Vec<Result<Vec<Sums>, ExecuteError>> = shares
-            .into_par_iter()
-            .map(|share| {
-                let block = |at: usize| at * BLOCK..((at + 1) * BLOCK).min(elements);
-                pool.lend(|buffers| share.map(|at| self.block_sums(block(at), buffers)).collect())
-            })
-            .collect();
+        let block = |at: usize| at * BLOCK..((at + 1) * BLOCK).min(elements);
+        let blocks = 0..elements.div_ceil(BLOCK);
+        let sums = in_order(blocks, pool, |at, buffers| self.block_sums(block(at), buffers))?;
         let mut total = Sums::default();
-        for lane in sums {
-            lane?.iter().for_each(|block| total.add(block));
+        for block in &sums {
+            total.add(block);
         }
         Ok(total)
     }
@@ -198,31 +196,19 @@ impl<'p> Job<'p> {
         wish: Wish,
     ) -> Result<Outcome, ExecuteError> {
         let tile = TILE * self.recipe.width();
-        let tiles = out.len().div_ceil(tile);
-        let mut rest = out;
-        let pieces: Vec<(usize, &mut [u8])> = shares(tiles)
-            .map(|share| {
-                let bytes = (share.len() * tile).min(rest.len());
-                let (piece, others) = std::mem::take(&mut rest).split_at_mut(bytes);
-                rest = others;
-                (first + share.start * TILE, piece)
-            })
-            .collect();
-        let outcomes: Vec<Result<Outcome, ExecuteError>> = pieces
-            .into_par_iter()
-            .map(|(first, out)| {
-                pool.lend(|buffers| {
-                    let mut outcome = Outcome::new(self.recipe.steps.len());
-                    for (i, out) in out.chunks_mut(tile).enumerate() {
-                        outcome.add(&self.tile(first + i * TILE, out, buffers, wish)?);
-                    }
-                    Ok(outcome)
-                })
-            })
-            .collect();
+        let tiles = out.len().div_ceil(tile).div_ceil(PIECES).max(1);
+        let pieces = out.chunks_mut(tiles * tile).enumerate();
+        let outcomes = in_order(pieces, pool, |(piece, out), buffers| {
+            let first = first + piece * tiles * TILE;
+            let mut outcome = Outcome::new(self.recipe.steps.len());
+            for (i, out) in out.chunks_mut(tile).enumerate() {
+                outcome.add(&self.tile(first + i * TILE, out, buffers, wish)?);
+            }
+            Ok(outcome)
+        })?;
         let mut outcome = Outcome::new(self.recipe.steps.len());
-        for lane in outcomes {
-            outcome.add(&lane?);
+        for piece in &outcomes {
+            outcome.add(piece);
         }
         Ok(outcome)
     }
@@ -270,10 +256,26 @@ impl<'p> Job<'p> {
     }
 }
 
-/// So many pieces of work, shared among the lanes: as even as can be, and in order.
-fn shares(pieces: usize) -> impl Iterator<Item = Range<usize>> {
-    let lanes = pieces.min(LANES);
-    (0..lanes).map(move |lane| lane * pieces / lanes..(lane + 1) * pieces / lanes)
+/// Works on pieces with all threads, each taking the next when it has done one, in at most [`LANES`] places at a time,
+/// and gives the results in the order of the pieces.
+fn in_order<P: Send, T: Send>(
+    pieces: impl Iterator<Item = P> + Send,
+    pool: &Pool,
+    work: impl Fn(P, &mut Buffers) -> Result<T, ExecuteError> + Sync,
+) -> Result<Vec<T>, ExecuteError> {
+    let queue = Mutex::new(pieces.enumerate());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let lane = |_| {
+        pool.lend(|buffers| {
+            std::iter::from_fn(next)
+                .map(|(i, piece)| Ok((i, work(piece, buffers)?)))
+                .collect::<Result<Vec<_>, _>>()
+        })
+    };
+    let made: Vec<Vec<(usize, T)>> = (0..LANES).into_par_iter().map(lane).collect::<Result<_, _>>()?;
+    let mut made: Vec<(usize, T)> = made.into_iter().flatten().collect();
+    made.sort_unstable_by_key(|(i, _)| *i);
+    Ok(made.into_iter().map(|(_, result)| result).collect())
 }
 
 impl Input<'_> {
