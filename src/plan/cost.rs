@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_needs_the_result_and_a_tile_of_the_base_for_each_lane() {
+    fn scaling_needs_the_result_and_tiles_of_the_base() {
         let tiles = 16 * 32_768 * 2;
         check(
             &[1000, 1000],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_add_needs_the_result_and_tiles_of_base_and_donor_for_each_lane() {
+    fn an_add_needs_the_result_and_tiles_of_base_and_donor() {
         let add = Action::Add { donor: donor(), alpha: 1.0 };
         check(&[7], Dtype::BF16, Dtype::F32, vec![add.clone()], 14 + 7 * (2 + 4));
         check(&[40_000], Dtype::BF16, Dtype::F32, vec![add.clone()], 80_000 + 40_000 * (2 + 4));
