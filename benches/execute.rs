@@ -24,7 +24,7 @@ const ELEMENTS: usize = SHAPE[0] * SHAPE[1];
 /// The best of so many runs counts: what disturbs a run only ever slows it down.
 const RUNS: usize = 9;
 
-/// A program: its name, the donors it has, the bytes it reads and writes an element and byte of width, its operation.
+/// A program: its name, the bytes it reads and writes an element and byte of width, its operations.
 const PROGRAMS: [(&str, usize, &str); 6] = [
     ("scale", 2, "{op: scale, pattern: '*', factor: 1.1}"),
     ("add", 3, "{op: add, pattern: '*', source: a.safetensors, alpha: 0.5}"),
@@ -50,8 +50,7 @@ const PROGRAMS: [(&str, usize, &str); 6] = [
 fn main() {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let folder = tempfile::tempdir().expect("there is room for three tensors");
-    let [speed, reading, bare] = ["GB/s", "reading alone", "of a copy"];
-    println!("{:20} {speed:>6} {reading:>14} {bare:>10} {:>13} {:>11}", "", "with figures", "and digest");
+    println!("{:20} {:>6} {:>14}", "", "GB/s", "reading alone   of a copy  with figures  and digest");
     for (name, dtype, width) in [("bf16", Dtype::BF16, 2), ("f16", Dtype::F16, 2), ("f32", Dtype::F32, 4)] {
         let root = folder.path().join(name);
         prepare(&root, dtype);
@@ -158,8 +157,8 @@ fn inputs<'p>(plan: &'p Plan, operations: &str) -> Vec<(&'p Shard, u64, usize)> 
     base.chain(donors).map(|(shard, range)| (shard, range.start, bytes(&range))).collect()
 }
 
-/// Reads the same piece of each input, piece after piece, as the executor does, and does nothing with them: what no
-/// program can be faster than.
+/// Reads a tile's piece of each input, piece after piece, and does nothing with them: what no program that reads by
+/// position can be faster than.
 fn reading_tiles(inputs: &[(&Shard, u64, usize)]) -> f64 {
     const PIECE: usize = 1 << 16;
     let bytes = inputs.iter().map(|(_, _, bytes)| *bytes).min().unwrap_or(0);

@@ -29,8 +29,8 @@ impl Exit {
 
     /// Ends the program at once.
     ///
-    /// A normal end runs the destructors of libraries, and those of a BLAS wait for ever for threads that still compute, or
-    /// that found no memory to begin with. What must be written has been written: standard output is flushed with
+    /// A normal end runs the destructors of libraries, and those of a BLAS wait for ever for threads that still compute,
+    /// or that found no memory to begin with. What must be written has been written: standard output is flushed with
     /// every piece.
     pub fn end(self) -> ! {
         _exit(self as c_int)

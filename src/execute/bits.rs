@@ -134,7 +134,8 @@ impl<B: Bits> Highest<B> {
         Self(highest)
     }
 
-    /// Whether all were less. A loop, because the closures of iterators are functions without the caller's instructions.
+    /// Whether all were less. A loop, because the closures of iterators are functions without the caller's
+    /// instructions.
     #[inline(always)]
     pub(super) fn below(self, limit: B) -> bool {
         let mut below = true;

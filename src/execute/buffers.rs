@@ -28,7 +28,11 @@ impl Pool {
 
     /// Their bytes, without the few that they can be shifted by.
     pub(super) fn bytes(&self) -> u64 {
-        self.idle().iter().flatten().map(|buffer| (buffer.capacity() - ROOM_TO_SHIFT) as u64).sum()
+        self.idle()
+            .iter()
+            .flatten()
+            .map(|buffer| buffer.capacity().saturating_sub(ROOM_TO_SHIFT) as u64)
+            .sum()
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Buffers>> {

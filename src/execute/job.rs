@@ -2,6 +2,7 @@
 //! again, and runs the recipe over them with rayon.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -13,7 +14,7 @@ use super::recipe::{Member, Recipe, Start, Step};
 use super::tally::Outcome;
 use super::tile::{Tile, edit};
 use crate::checkpoint::{Dtype, Key, Shard};
-use crate::plan::cost::{self, LANES, TILE};
+use crate::plan::cost::{self, IN_FLIGHT, TILE};
 use crate::plan::{Action, Method, Plan, Program, TensorRef};
 
 /// Pieces that a stretch is divided into at most: many more than there are processors, which are not equally fast.
@@ -256,26 +257,33 @@ impl<'p> Job<'p> {
     }
 }
 
-/// Works on pieces with all threads, each taking the next when it has done one, in at most [`LANES`] places at a time,
-/// and gives the results in the order of the pieces.
+/// Works on pieces with all threads, each taking the next when it has done one, on at most [`IN_FLIGHT`] at a time, and
+/// gives the results in the order of the pieces. After an error no more pieces are begun; of several the first is told.
 fn in_order<P: Send, T: Send>(
     pieces: impl Iterator<Item = P> + Send,
     pool: &Pool,
     work: impl Fn(P, &mut Buffers) -> Result<T, ExecuteError> + Sync,
 ) -> Result<Vec<T>, ExecuteError> {
     let queue = Mutex::new(pieces.enumerate());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let lane = |_| {
+    let failed = AtomicBool::new(false);
+    let next = || {
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.load(Ordering::Relaxed) { None } else { queue.next() }
+    };
+    let worker = |_| {
         pool.lend(|buffers| {
-            std::iter::from_fn(next)
-                .map(|(i, piece)| Ok((i, work(piece, buffers)?)))
-                .collect::<Result<Vec<_>, _>>()
+            let mut made = Vec::new();
+            while let Some((i, piece)) = next() {
+                let result = work(piece, buffers);
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                made.push((i, result));
+            }
+            made
         })
     };
-    let made: Vec<Vec<(usize, T)>> = (0..LANES).into_par_iter().map(lane).collect::<Result<_, _>>()?;
-    let mut made: Vec<(usize, T)> = made.into_iter().flatten().collect();
+    let mut made: Vec<_> = (0..IN_FLIGHT).into_par_iter().flat_map_iter(worker).collect();
     made.sort_unstable_by_key(|(i, _)| *i);
-    Ok(made.into_iter().map(|(_, result)| result).collect())
+    made.into_iter().map(|(_, result)| result).collect()
 }
 
 impl Input<'_> {

@@ -36,15 +36,15 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::Shard;
-use crate::plan::cost::{LANES, TILE};
-use crate::plan::{Plan, Program};
+use crate::plan::cost::{self, IN_FLIGHT, TILE};
+use crate::plan::{Plan, Program, TensorRef};
 use buffers::{Pool, ROOM_TO_SHIFT};
 use job::{Job, Wish};
 use report::Ledger;
 use tally::Outcome;
 
 /// Elements that are computed while those before them are hashed.
-const WINDOW: usize = 4 * LANES * TILE;
+const WINDOW: usize = 4 * IN_FLIGHT * TILE;
 
 /// Carries out a plan's programs, one at a time, in the plan's (key) order.
 pub struct Executor<'p> {
@@ -66,7 +66,8 @@ impl<'p> Executor<'p> {
         Ok(Self { digest: Some(Sha256::new()), ..Self::without_digest(plan)? })
     }
 
-    /// The same, without [`Report::weights_sha256`], which is a chain that one thread has to go along.
+    /// The same, without [`Report::weights_sha256`], which is a chain that one thread has to go along. Norms are added up
+    /// over other pieces then, and may differ in their last digits.
     ///
     /// # Errors
     /// [`ExecuteError::Changed`].
@@ -93,7 +94,7 @@ impl<'p> Executor<'p> {
     /// If `out` has another length.
     pub fn run(&mut self, program: &Program, out: &mut [u8]) -> Result<(), ExecuteError> {
         assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
-        self.release_buffers(out.len() as u64);
+        self.release_buffers(program);
         let job = Job::new(self.plan, program, &self.pool)?;
         // What is hashed is read soon. What counts has more in hand than registers hold, and must not wait until stores
         // past the caches are done.
@@ -165,9 +166,12 @@ impl<'p> Executor<'p> {
         Ok(self.ledger.map_or_else(Report::default, |ledger| ledger.close(digest.as_deref())))
     }
 
-    /// Lets the buffers of earlier programs go where keeping them would cost more than the plan says.
-    fn release_buffers(&mut self, result: u64) {
-        if result + self.pool.bytes() > self.plan.summary().peak_extra_bytes {
+    /// Lets the buffers of earlier programs go where keeping them could cost more than the plan says: this program may
+    /// need all others it can have beside them.
+    fn release_buffers(&mut self, program: &Program) {
+        let dtype = |donor: &TensorRef| self.plan.donor_tensor(donor).1.dtype;
+        let needed = cost::peak_extra_bytes(program, dtype);
+        if needed + self.pool.bytes() > self.plan.summary().peak_extra_bytes {
             self.pool.clear();
         }
     }

@@ -136,7 +136,7 @@ impl Ledger {
 
 fn norm_ratio(part: f64, whole: f64) -> Option<f64> {
     let ratio = part.sqrt() / whole.sqrt();
-    ratio.is_finite().then_some(ratio)
+    (whole.is_finite() && ratio.is_finite()).then_some(ratio)
 }
 
 fn warnings(operation: &OperationReport, scales: u64) -> impl Iterator<Item = Diagnostic> {

@@ -76,3 +76,34 @@ fn executing_takes_what_the_plan_says() {
         }
     }
 }
+
+#[test]
+fn buffers_of_another_kind_of_program_do_not_count_on_top() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let at = |name: &str| folder.path().join(name);
+    let numbers = [0; 600];
+    let tensor = |dtype: Dtype, n: usize| {
+        TensorView::new(dtype, vec![n], &numbers[..n * dtype.bitsize() / 8]).expect("a tensor")
+    };
+    let write = |name: &str, a, b| {
+        let tensors = [("a.norm.weight", tensor(a, 100)), ("b.norm.weight", tensor(b, 150))];
+        safetensors::serialize_to_file(tensors, None, &at(name)).expect("it can be written");
+    };
+    fs::create_dir(at("model")).expect("a directory");
+    fs::write(at("model/config.json"), r#"{"model_type": "llama", "tie_word_embeddings": false}"#)
+        .expect("a file");
+    // The first buffer is read into by a narrow donor and then by a wide one, the second the other way round.
+    write("model/model.safetensors", Dtype::F32, Dtype::BF16);
+    write("donor.safetensors", Dtype::BF16, Dtype::F32);
+    let add = "version: 1\noperations: [{op: add, pattern: '*', source: donor.safetensors}]\n";
+    fs::write(at("surgery.yaml"), add).expect("a file");
+    let base = Checkpoint::open(&at("model")).expect("a model");
+    let plan = plan(&SurgeryFile::read(&at("surgery.yaml")), base).expect("a plan");
+    let mut executor = Executor::new(&plan).expect("nothing has changed");
+    for program in plan.programs() {
+        let mut out = vec![0; usize::try_from(program.result_bytes()).expect("it fits")];
+        executor.run(program, &mut out).expect("it runs");
+        let taken = program.result_bytes() + executor.pool.bytes();
+        assert!(taken <= plan.summary().peak_extra_bytes, "{}: {taken}", program.key);
+    }
+}

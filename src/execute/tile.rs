@@ -4,10 +4,10 @@
 
 #![expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
 
-mod bench;
 mod chain;
 mod counted;
 mod fused;
+mod passes;
 mod zeroed;
 
 use std::ops::Range;
@@ -21,9 +21,9 @@ use super::tally::Outcome;
 #[cfg(target_arch = "x86_64")]
 use super::wide::{self, Wide};
 use crate::checkpoint::Dtype;
-use bench::Bench;
 use chain::Chain;
 use counted::Counted;
+use passes::Passes;
 
 /// A stretch of a tensor and the bytes that belong to it.
 pub(super) struct Tile<'t> {
@@ -62,7 +62,8 @@ fn copy(recipe: &Recipe, tile: &mut Tile<'_>) {
         2 => zero::<2>(recipe, tile),
         4 => zero::<4>(recipe, tile),
         8 => zero::<8>(recipe, tile),
-        _ => zero::<1>(recipe, tile),
+        1 => zero::<1>(recipe, tile),
+        width => unreachable!("no dtype has elements of {width} bytes"),
     }
 }
 
@@ -106,8 +107,8 @@ fn run<S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Ou
 #[cfg_attr(not(debug_assertions), inline(always))]
 fn strips<M: Machine, S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
     let mut outcome = Outcome::new(if COUNT { recipe.steps.len() } else { 0 });
-    let mut chain = Chain::<S>::new(recipe);
-    let (mut bench, mut counted) = (None::<Bench<S>>, None::<Counted<S>>);
+    let mut chain = Chain::<S>::new(recipe, COUNT);
+    let (mut passes, mut counted) = (None::<Passes<S>>, None::<Counted<S>>);
     for (i, out) in tile.out.chunks_mut(STRIP * size_of::<S::Bits>()).enumerate() {
         let at = i * STRIP;
         let window = tile.first + at..tile.first + at + out.len() / size_of::<S::Bits>();
@@ -123,7 +124,7 @@ fn strips<M: Machine, S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut 
         if count {
             counted.get_or_insert_with(Counted::new).make::<M>(&here, out, &mut outcome);
         } else {
-            bench.get_or_insert_with(Bench::new).make::<M>(&here, out, &mut outcome);
+            passes.get_or_insert_with(Passes::new).make::<M>(&here, out, &mut outcome);
         }
     }
     outcome

@@ -9,14 +9,14 @@ use crate::checkpoint::Dtype;
 /// second-level cache.
 pub(crate) const TILE: usize = 32_768;
 
-/// How many tiles are in flight at most, each with its own donor buffers. A fixed number, so that memory does not
-/// depend on the machine.
-pub(crate) const LANES: usize = 16;
+/// How many tiles are in flight at most, each with its own buffers for what it reads. A fixed number, so that the most
+/// memory does not depend on the machine.
+pub(crate) const IN_FLIGHT: usize = 16;
 
 /// Bytes beyond plain loading that executing a program needs at most: what it needs with all tiles in flight that may
 /// be, which takes as many threads.
 pub(crate) fn peak_extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype) -> u64 {
-    extra_bytes(program, donor_dtype, LANES)
+    extra_bytes(program, donor_dtype, IN_FLIGHT)
 }
 
 /// Bytes beyond plain loading that executing a program needs with so many tiles in flight: its result, and for each

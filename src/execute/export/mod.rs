@@ -45,7 +45,7 @@ pub struct Exported {
     pub tensors: usize,
     /// Bytes of all its files.
     pub bytes: u64,
-    /// Directories that exports to the same place had left behind when they were killed, removed now.
+    /// What exports to the same place, or writers of a file there, had left behind when they were killed, removed now.
     pub cleared: Vec<PathBuf>,
 }
 

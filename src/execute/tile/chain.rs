@@ -1,4 +1,5 @@
-//! [`Chain`]: several calculations in a row, or with inputs of other dtypes. A group goes through all steps in registers.
+//! [`Chain`]: several calculations in a row, or with inputs of other dtypes. A group goes through all steps in
+//! registers.
 
 #![cfg_attr(
     not(debug_assertions),
@@ -8,7 +9,7 @@
 use super::super::bits::{Bits, Highest, Stretch, Target, group};
 use super::super::float::{STRIP, Stored, Values, Work};
 use super::super::lanes::{GROUPS, Group, Lanes, Machine};
-use super::super::recipe::{Member, Recipe, Start, Step};
+use super::super::recipe::{Member, Recipe, Start, Step, changes};
 use super::super::tally::{Groups, Tally};
 use super::Here;
 
@@ -49,12 +50,12 @@ impl<B: Bits, W: Work> Operand<'_, B, W> {
 }
 
 impl<S: Stored> Chain<S> {
-    pub(super) fn new(recipe: &Recipe) -> Self {
+    pub(super) fn new(recipe: &Recipe, count: bool) -> Self {
         let of_values = |step: &Step| !matches!(step, Step::Zero(_));
         let fits = recipe.start != Start::InPlace
             && recipe.inputs.len() <= MOST
             && recipe.steps.iter().all(of_values)
-            && recipe.member == Member::None;
+            && (!count || recipe.member == Member::None);
         let foreign = |&dtype| (fits && dtype != S::DTYPE).then(|| Box::new([S::Work::ZERO; STRIP]));
         let groups = if fits { recipe.steps.len() } else { 0 };
         Self {
@@ -77,6 +78,14 @@ impl<S: Stored> Chain<S> {
         for (input, values) in self.foreign.iter_mut().enumerate() {
             if let Some(values) = values {
                 here.input::<M, _>(input, values);
+                // A NaN of another dtype may have bits that rounding makes a number of.
+                let mut finite = true;
+                for value in values.iter() {
+                    finite &= value.is_finite();
+                }
+                if !finite {
+                    return Some(false);
+                }
             }
         }
         let mut operands = [Operand::<S::Bits, S::Work>::Nothing; MOST];
@@ -133,7 +142,7 @@ fn run<M: Machine, S: Stored, const COUNT: bool>(
         for (i, step) in recipe.steps.iter().enumerate() {
             match step {
                 Step::Scale(factor) => {
-                    let (factor, changes) = (splat(*factor), changes::<S>(*factor));
+                    let (factor, changes) = (splat(*factor), changes::<S::Work>(*factor));
                     for k in 0..TOGETHER {
                         let was = values[k];
                         values[k] = was * factor;
@@ -182,9 +191,4 @@ fn cause<M: Machine, S: Stored>(values: S::Lanes<M>) -> Group<S::Bits> {
         *cause = (value != S::Work::ZERO).into();
     }
     cause
-}
-
-/// Whether it is not 1 in working precision.
-pub(super) fn changes<S: Stored>(factor: f64) -> bool {
-    S::Work::from_f64(factor) != S::Work::ONE
 }

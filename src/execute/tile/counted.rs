@@ -3,9 +3,8 @@
 use super::super::bits::{load, store};
 use super::super::float::{STRIP, Stored, Values, Work};
 use super::super::lanes::{GROUPS, Lanes as _, Machine};
-use super::super::recipe::{Member, Start, Step};
+use super::super::recipe::{Member, Start, Step, changes};
 use super::super::tally::{Groups, Outcome, Tally};
-use super::chain::changes;
 use super::{Here, blame, within_limit};
 
 /// The arrays that a strip is worked on in. Beyond a tensor's end they hold zeros.
@@ -152,7 +151,7 @@ fn mean<S: Stored>(
     meant: &mut [S::Bits; STRIP],
 ) {
     match step {
-        Step::Scale(factor) if changes::<S>(*factor) => {
+        Step::Scale(factor) if changes::<S::Work>(*factor) => {
             for (meant, before) in meant.iter_mut().zip(&before.values) {
                 *meant = (*before != S::Work::ZERO).into();
             }
@@ -196,7 +195,7 @@ fn count<M: Machine, S: Stored>(
         }
     }
     match step {
-        Step::Scale(factor) if changes::<S>(*factor) => {
+        Step::Scale(factor) if changes::<S::Work>(*factor) => {
             tally.add_scaled(&groups, S::Work::from_f64(*factor).to_f64());
         }
         _ => tally.add_moved(&groups),

@@ -6,7 +6,7 @@
 use super::super::bits::{Highest, Stretch, Target, group};
 use super::super::float::{STRIP, Stored, Work};
 use super::super::lanes::{GROUPS, Group, Lanes as _, Machine};
-use super::super::recipe::{Member, Start, Step};
+use super::super::recipe::{Member, Start, Step, changes};
 use super::super::tally::{Groups, Tally};
 use super::Here;
 
@@ -24,6 +24,9 @@ pub(super) fn make<M: Machine, S: Stored>(
     let mut groups = Groups::<S::Bits>::new();
     let sound = match (here.recipe.start, &*here.recipe.steps) {
         (Start::From(base), [Step::Scale(factor)]) => {
+            if count && !changes::<S::Work>(*factor) {
+                return None;
+            }
             let inputs = [here.whole::<S>(base)?];
             let by = Scaled::<M, S>(splat(*factor));
             let member = here.recipe.member;

@@ -148,8 +148,12 @@ fn reference(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) -> (Vec<u8>, Vec<
 
 /// Runs a recipe over the whole tensor, tile by tile.
 fn run_all(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Vec<u8>, Outcome) {
-    let widest = run_by(edit, recipe, base, inputs, count);
-    let plain = run_by(plain_edit, recipe, base, inputs, count);
+    let widest = run_by(edit, recipe, base, inputs, count, false);
+    let plain = run_by(plain_edit, recipe, base, inputs, count, false);
+    if !count {
+        let past_caches = run_by(edit, recipe, base, inputs, count, true);
+        assert!(past_caches.0 == widest.0, "{recipe:?}");
+    }
     // As text, because sums may be NaN.
     assert!(plain.0 == widest.0 && format!("{:?}", plain.1) == format!("{:?}", widest.1), "{recipe:?}");
     widest
@@ -170,7 +174,14 @@ fn plain_edit(recipe: &Recipe, tile: &mut Tile<'_>, count: bool) -> Outcome {
 
 type Edit = fn(&Recipe, &mut Tile<'_>, bool) -> Outcome;
 
-fn run_by(edit: Edit, recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Vec<u8>, Outcome) {
+fn run_by(
+    edit: Edit,
+    recipe: &Recipe,
+    base: &[u8],
+    inputs: &[Vec<u8>],
+    count: bool,
+    past_caches: bool,
+) -> (Vec<u8>, Outcome) {
     // What computes reads the base as an input.
     let (mut recipe, mut inputs) = (recipe.clone(), inputs.to_vec());
     let mut result = vec![0x55; base.len()];
@@ -194,7 +205,7 @@ fn run_by(edit: Edit, recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: b
                 &bytes[elements.start * width..elements.end * width]
             })
             .collect();
-        outcome.add(&edit(recipe, &mut Tile { first, out, inputs: &inputs, past_caches: count }, count));
+        outcome.add(&edit(recipe, &mut Tile { first, out, inputs: &inputs, past_caches }, count));
     }
     (result, outcome)
 }
@@ -383,4 +394,29 @@ fn integers_are_zeroed_by_their_own_width() {
     let (result, _) = run_all(&recipe, &base, &[], true);
     let expected: Vec<u8> = [0, 2, 0, 0, 5, 0i64].into_iter().flat_map(i64::to_le_bytes).collect();
     assert_eq!(result, expected);
+}
+
+/// NaNs whose payload is all ones, which rounding to BF16 by addition would make zeros of.
+#[test]
+fn nans_of_other_dtypes_stay_nans() {
+    let steps = [
+        vec![Step::Add { input: 0, alpha: 1.0 }],
+        vec![Step::Scale(1.5), Step::Add { input: 0, alpha: -0.5 }],
+        vec![],
+    ];
+    for (dtype, nans) in
+        [(Dtype::F32, vec![0x7fff_ffff, 0xffff_ffff]), (Dtype::F16, vec![0x7fff, 0xffff_u32])]
+    {
+        for (steps, nan) in steps.iter().flat_map(|steps| nans.iter().map(move |nan| (steps, nan))) {
+            let width = dtype.bitsize() / 8;
+            let mut donor = vec![0; 1024 * width];
+            donor[7 * width..8 * width].copy_from_slice(&nan.to_le_bytes()[..width]);
+            let mut recipe = plain(Dtype::BF16, &[1024], steps.clone());
+            recipe.inputs.push(dtype);
+            if steps.is_empty() {
+                recipe.start = Start::From(0);
+            }
+            check(&recipe, &bytes(Dtype::BF16, 1024, 2), &[donor]);
+        }
+    }
 }

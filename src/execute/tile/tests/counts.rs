@@ -188,3 +188,12 @@ fn scales_that_become_subnormal_are_counted() {
     assert_eq!((tally.scales, tally.underflowed), (4, 2));
     assert!(tally.error_square > 0.0 && tally.error_square < 1e-6 * tally.exact_square, "{tally:?}");
 }
+
+#[test]
+fn scaling_by_one_means_to_change_nothing() {
+    for dtype in [Dtype::F16, Dtype::BF16, Dtype::F32] {
+        let recipe = plain(dtype, &[3000], vec![Step::Scale(1.0)]);
+        let tally = run_all(&recipe, &bytes(dtype, 3000, 4), &[], true).1.steps[0];
+        assert_eq!((tally.changed, tally.deltas, tally.lost), (0, 0, 0));
+    }
+}

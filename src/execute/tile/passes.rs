@@ -1,4 +1,4 @@
-//! [`Bench`]: a strip's result, as fast as can be.
+//! [`Passes`]: a strip's result, a pass a step: what does not fit in one pass over registers.
 
 use super::super::bits::store;
 use super::super::float::{STRIP, Stored, Values, Work};
@@ -8,14 +8,14 @@ use super::super::tally::Outcome;
 use super::{Here, blame};
 
 /// The arrays that a strip is worked on in. Beyond a tensor's end they hold zeros.
-pub(super) struct Bench<S: Stored> {
+pub(super) struct Passes<S: Stored> {
     values: Values<S::Work>,
     /// A donor's values.
     other: Values<S::Work>,
     bits: [S::Bits; STRIP],
 }
 
-impl<S: Stored> Bench<S> {
+impl<S: Stored> Passes<S> {
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn new() -> Self {
         let values = [S::Work::ZERO; STRIP];
