@@ -139,7 +139,7 @@ pub struct ExportArgs {
     pub output: PathBuf,
     #[command(flatten)]
     print: FormatArgs,
-    /// Count warnings as errors; after one of the plan nothing is written
+    /// Count warnings as errors: nothing is written then
     #[arg(long, value_name = "WHAT")]
     pub deny: Option<Deny>,
 }

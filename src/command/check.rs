@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::report::Answer;
+use super::report::{Answer, DENIED};
 use super::{Exit, Outcome, output};
 use crate::checkpoint::Checkpoint;
 use crate::cli::{CheckArgs, CheckFormat, Deny};
@@ -79,7 +79,7 @@ fn text(checked: &[Checked], deny: Option<Deny>, look: Look) -> String {
     }
 }
 
-/// `3 files, 1 failed: 2 errors, 1 warning`
+/// `3 files, 1 failed: 2 errors, 1 warning`, and whether warnings alone fail some
 fn summary(checked: &[Checked], deny: Option<Deny>) -> String {
     let all: Vec<Diagnostic> = checked.iter().flat_map(|one| one.answer.diagnostics()).cloned().collect();
     let counts = diagnostic::summary(&all);
@@ -89,7 +89,10 @@ fn summary(checked: &[Checked], deny: Option<Deny>) -> String {
         (all, files) if all == files => ", all failed".to_owned(),
         (some, _) => format!(", {some} failed"),
     };
-    format!("{files}{failed}: {}", if counts.is_empty() { "nothing to say" } else { &counts })
+    let counts = if counts.is_empty() { "nothing to say" } else { &counts };
+    let denied = checked.iter().any(|one| one.answer.denied(deny));
+    let denied = if denied { format!("\n{DENIED}") } else { String::new() };
+    format!("{files}{failed}: {counts}{denied}")
 }
 
 fn json(checked: &[Checked], args: &CheckArgs) -> Value {

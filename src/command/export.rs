@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::json;
 
 use super::bar::Bar;
-use super::report::Answer;
+use super::report::{Answer, DENIED};
 use super::{Exit, Outcome, interrupt, output};
-use crate::cli::{ExportArgs, PlanFormat};
+use crate::cli::{Deny, ExportArgs, PlanFormat};
 use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
 use crate::execute::{self, ExportError, Exported};
 use crate::plan::Plan;
@@ -21,16 +21,17 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
     let answer = Answer::planned(&file, &args.model);
     let mut diagnostics = answer.diagnostics().to_vec();
     let mut code = Exit::failed_if(answer.fails(args.deny));
+    let mut denied = answer.denied(args.deny);
     let mut done = None;
     if let (Some(plan), false) = (&answer.plan, answer.fails(args.deny)) {
         match export(plan, args) {
-            Ok(exported) => {
-                let report = &exported.report;
-                diagnostics.extend(report.diagnostics.iter().cloned());
-                if args.deny.is_some() && !report.diagnostics.is_empty() {
+            Ok((exported, published)) => {
+                diagnostics.extend(exported.report.diagnostics.iter().cloned());
+                if !published {
                     code = Exit::Failed;
+                    denied = true;
                 }
-                done = Some((plan, exported));
+                done = Some(Done { plan, exported, published });
             }
             Err(error @ ExportError::Interrupted) => {
                 output::stderr(&format!("{error}\n"));
@@ -42,20 +43,21 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
             }
         }
     }
+    let written = done.as_ref().filter(|done| done.published);
     match args.format() {
         PlanFormat::Json => {
             let object = json!({
                 "format_version": FORMAT_VERSION,
                 "file": args.file.to_string_lossy(),
                 "model": args.model.to_string_lossy(),
-                "output": done.as_ref().map(|_| args.output.to_string_lossy()),
-                "digest": done.as_ref().and_then(|(plan, _)| plan.digest()),
-                "tensors": done.as_ref().map(|(_, exported)| exported.tensors),
-                "bytes": done.as_ref().map(|(_, exported)| exported.bytes),
-                "report": done.as_ref().map(|(_, exported)| &exported.report),
+                "output": written.map(|_| args.output.to_string_lossy()),
+                "digest": written.and_then(|done| done.plan.digest()),
+                "tensors": written.map(|done| done.exported.tensors),
+                "bytes": written.map(|done| done.exported.bytes),
+                "report": done.as_ref().map(|done| &done.exported.report),
                 "diagnostics": diagnostic::json(&diagnostics, Some(&file.source)),
             });
-            output::stdout(&format!("{object:#}\n")).map_err(|error| match done {
+            output::stdout(&format!("{object:#}\n")).map_err(|error| match written {
                 Some(_) => error.wrap_err(format!(
                     "the checkpoint `{}` is complete, but what was done cannot be reported",
                     shown(&args.output)
@@ -67,29 +69,45 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
             // Advice is for plans; what is asked for here is settled.
             diagnostics.retain(|one| one.severity() > Severity::Advice);
             output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));
-            if let Some((plan, exported)) = &done {
-                for line in said(plan, exported, &args.output) {
-                    output::stderr(&format!("{line}\n"));
-                }
+            let mut lines = done.as_ref().map(|done| done.said(&args.output)).unwrap_or_default();
+            if denied {
+                lines.push(format!("nothing was written: {DENIED}"));
+            }
+            for line in lines {
+                output::stderr(&format!("{line}\n"));
             }
         }
     }
     Ok(code)
 }
 
-/// What was done to the weights, and what was written.
-fn said(plan: &Plan, exported: &Exported, path: &Path) -> Vec<String> {
-    let mut lines = exported.report.lines();
-    lines.extend(exported.cleared.iter().map(|path| cleared(path)));
-    let plural = if exported.tensors == 1 { "" } else { "s" };
-    let path = shown(path);
-    let size = bytes(exported.bytes);
-    let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
-    lines.push(match plan.digest() {
-        Some(digest) => format!("{written}, {digest}"),
-        None => format!("{written}, the model as it was: the surgery file changes nothing"),
-    });
-    lines
+/// A plan that was carried out.
+struct Done<'p> {
+    plan: &'p Plan,
+    exported: Exported,
+    /// Whether the checkpoint is there. It is not if the report has warnings and they are denied.
+    published: bool,
+}
+
+impl Done<'_> {
+    /// What was done to the weights, and what was written.
+    fn said(&self, path: &Path) -> Vec<String> {
+        let Self { plan, exported, published } = self;
+        let mut lines = exported.report.lines();
+        lines.extend(exported.cleared.iter().map(|path| cleared(path)));
+        if !published {
+            return lines;
+        }
+        let plural = if exported.tensors == 1 { "" } else { "s" };
+        let path = shown(path);
+        let size = bytes(exported.bytes);
+        let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
+        lines.push(match plan.digest() {
+            Some(digest) => format!("{written}, {digest}"),
+            None => format!("{written}, the model as it was: the surgery file changes nothing"),
+        });
+        lines
+    }
 }
 
 /// What is said of a leftover that was removed.
@@ -102,7 +120,16 @@ fn shown(path: &Path) -> String {
     path.display().to_string().replace(char::is_control, "\u{fffd}")
 }
 
-fn export(plan: &Plan, args: &ExportArgs) -> Result<Exported, ExportError> {
+/// What was done, and whether it was written.
+fn export(plan: &Plan, args: &ExportArgs) -> Result<(Exported, bool), ExportError> {
     let mut bar = Bar::bytes("exporting");
-    execute::export(plan, &args.output, &mut |done, total| bar.set(done, total), interrupt::stop())
+    let progress = &mut |done, total| bar.set(done, total);
+    let export = execute::write(plan, &args.output, progress, interrupt::stop())?;
+    // Only the report says what rounding did, so that it is asked before anything has its name.
+    match args.deny {
+        Some(Deny::Warnings) if !export.exported().report.diagnostics.is_empty() => {
+            Ok((export.discard(), false))
+        }
+        _ => Ok((export.publish()?, true)),
+    }
 }

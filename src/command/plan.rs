@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::report::Answer;
+use super::report::{Answer, DENIED};
 use super::{Exit, Outcome, output};
 use crate::cli::{PlanArgs, PlanFormat};
 use crate::diagnostic::{Severity, render};
@@ -23,6 +23,9 @@ pub(super) fn run(args: &PlanArgs) -> Outcome {
                 diagnostics.retain(|one| one.severity() > Severity::Advice);
             }
             output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));
+            if answer.denied(args.deny) {
+                output::stderr(&format!("{DENIED}\n"));
+            }
             if let Some(plan) = &answer.plan {
                 let look = if args.all { output::list_look() } else { output::look() };
                 // On one terminal each warning is told once: above, with its help.

@@ -10,6 +10,9 @@ use crate::diagnostic::{self, Diagnostic, Severity};
 use crate::plan::{self, Plan, Refusal, json::FORMAT_VERSION};
 use crate::surgery::SurgeryFile;
 
+/// What is said where nothing but `--deny warnings` fails a run.
+pub(super) const DENIED: &str = "warnings are denied by `--deny warnings`";
+
 /// What the planner says of a surgery file.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -49,6 +52,11 @@ impl Answer {
             None => Severity::Error,
         };
         self.diagnostics().iter().any(|diagnostic| diagnostic.severity() >= least)
+    }
+
+    /// Whether it would not without what is denied.
+    pub(super) fn denied(&self, deny: Option<Deny>) -> bool {
+        self.fails(deny) && !self.fails(None)
     }
 
     /// The JSON object: the plan's, or the same without `digest`, `operations` and `summary`.

@@ -28,7 +28,9 @@ mod wide;
 
 pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};
 pub use error::ExecuteError;
-pub use export::{ExportError, Exported, NewFile, Stop, Stopped, clear_leftovers, export};
+pub use export::{
+    ExportError, Exported, NewFile, Stop, Stopped, Unpublished, clear_leftovers, export, write,
+};
 pub use report::{OperationReport, Report};
 
 use std::fmt;

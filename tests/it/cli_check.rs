@@ -68,7 +68,13 @@ fn one_bad_file_among_many_fails_the_check_and_all_are_reported() {
 #[test]
 fn deny_warnings_fails_a_check_that_warns() {
     assert!(check("warns.yaml --model model", 0).stdout.ends_with("1 file: 1 warning\n"));
-    check("warns.yaml --model model --deny warnings", 1);
+    let end = "1 file: 1 warning\nwarnings are denied by `--deny warnings`\n";
+    assert!(check("warns.yaml --model model --deny warnings", 1).stdout.ends_with(end));
+    let both = check("warns.yaml bad.yaml --model model --deny warnings --format github", 1).stdout;
+    assert!(
+        both.ends_with("all failed: 1 error, 1 warning\nwarnings are denied by `--deny warnings`\n"),
+        "{both}"
+    );
     check("warns.yaml --model model --deny warnings --format json", 1);
 }
 

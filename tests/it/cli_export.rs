@@ -132,6 +132,32 @@ fn a_file_with_mistakes_writes_nothing() {
 }
 
 #[test]
+fn denied_warnings_write_nothing_and_say_so() {
+    let stage = stage();
+    let lost = "version: 1\noperations: [{op: scale, pattern: model.norm.weight, factor: 1.0001}]\n";
+    fs::write(stage.path().join("surgery.yaml"), lost).expect("a file");
+    let before = fs::read_dir(stage.path()).expect("it is there").count();
+    let run = check(&stage, &format!("{EXPORT} --deny warnings"), 1);
+    assert!(run.stderr.contains("surgery::lost_deltas"), "{}", run.stderr);
+    let end = "\nnothing was written: warnings are denied by `--deny warnings`\n";
+    assert!(run.stderr.ends_with(end) && !run.stderr.contains("wrote"), "{}", run.stderr);
+    let json = check(&stage, &format!("{EXPORT} --deny warnings --json"), 1).json();
+    for nothing in ["output", "digest", "tensors", "bytes"] {
+        assert!(json[nothing].is_null(), "{json}");
+    }
+    assert!(json["report"]["operations"][0]["lost"].as_u64() > Some(0), "{json}");
+    assert_eq!(fs::read_dir(stage.path()).expect("it is there").count(), before, "something is left");
+    // One that the planner finds is denied before anything is done.
+    let tie = "version: 1\noperations: [{op: scale, pattern: lm_head.weight, factor: 2}]\n";
+    fs::write(stage.path().join("surgery.yaml"), tie).expect("a file");
+    let run = check(&stage, &format!("{EXPORT} --deny warnings"), 1);
+    assert!(run.stderr.ends_with(end) && !run.stderr.contains("1 scale"), "{}", run.stderr);
+    assert_eq!(fs::read_dir(stage.path()).expect("it is there").count(), before, "something is left");
+    let run = check(&stage, EXPORT, 0);
+    assert!(!run.stderr.contains("denied"), "{}", run.stderr);
+}
+
+#[test]
 fn the_export_differs_from_its_base_as_the_plan_said_it_would() {
     let stage = stage();
     check(&stage, EXPORT, 0);

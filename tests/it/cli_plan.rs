@@ -35,6 +35,12 @@ fn deny_warnings_counts_warnings_and_not_advice() {
     check_code(WARNS, "--deny warnings", 1);
     check_code(WARNS, "--deny warnings --format json", 1);
     check_code(ADVISES, "--deny warnings", 0);
+    let stage = Stage::new("llama-3.2-1b", WARNS);
+    let plan = |options: &str| {
+        mlxcel(stage.dir(), &format!("surgery plan surgery.yaml --model model{options}")).stderr
+    };
+    assert!(plan(" --deny warnings").ends_with("warnings are denied by `--deny warnings`\n"));
+    assert!(!plan("").contains("denied"));
 }
 
 #[test]

@@ -49,6 +49,36 @@ pub struct Exported {
     pub cleared: Vec<PathBuf>,
 }
 
+/// An export that is written and has no name yet. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub struct Unpublished<'s> {
+    folder: Staging<'s>,
+    exported: Exported,
+}
+
+impl Unpublished<'_> {
+    /// What would be there.
+    #[must_use]
+    pub fn exported(&self) -> &Exported {
+        &self.exported
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// Something that appeared at the output, or a failure of the system; nothing is left then.
+    pub fn publish(self) -> Result<Exported, ExportError> {
+        self.folder.publish()?;
+        Ok(self.exported)
+    }
+
+    /// Removes it, and says what would have been there.
+    #[must_use]
+    pub fn discard(self) -> Exported {
+        self.exported
+    }
+}
+
 /// Carries a plan out and writes the result to `output`, which must not exist.
 ///
 /// `progress` hears how many bytes are written and how many there will be; when it is asked to `stop`, the export
@@ -62,6 +92,19 @@ pub fn export(
     progress: &mut (dyn FnMut(u64, u64) + Send),
     stop: &Stop,
 ) -> Result<Exported, ExportError> {
+    write(plan, output, progress, stop)?.publish()
+}
+
+/// The same, but for the name: whoever asks may look at the report first.
+///
+/// # Errors
+/// As [`export`] has them.
+pub fn write<'s>(
+    plan: &Plan,
+    output: &Path,
+    progress: &mut (dyn FnMut(u64, u64) + Send),
+    stop: &'s Stop,
+) -> Result<Unpublished<'s>, ExportError> {
     let place = Place::of(output, plan)?;
     let mut executor = Executor::new(plan)?;
     let head = Head::of_broken_tie(plan);
@@ -86,8 +129,7 @@ pub fn export(
     let tensors = stored.filter(|(_, info)| matches!(info.origin, Origin::Stored { .. })).count()
         + head.map_or(0, |head| head.members.len());
     let bytes = size(folder.path());
-    folder.publish()?;
-    Ok(Exported { report, tensors, bytes, cleared })
+    Ok(Unpublished { folder, exported: Exported { report, tensors, bytes, cleared } })
 }
 
 /// Bytes of all files in a directory without directories.
