@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use surgery::*;
 
@@ -18,6 +19,29 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// Refuses what clap cannot see: a comparison without surgery, which would compare a model with itself. (clap would
+    /// take an empty `MLXCEL_SURGERY`, which means none, for a file.)
+    ///
+    /// # Errors
+    /// A mistake in the command line.
+    pub fn checked(self) -> Result<Self, clap::Error> {
+        if let Command::Generate(args) = &self.command
+            && args.compare
+            && args.model.weights.surgery_file().is_none()
+        {
+            let mut root = Self::command();
+            root.build();
+            let mut command =
+                root.find_subcommand_mut("generate").map_or_else(Self::command, |found| found.clone());
+            let message = "`--compare` answers without and with surgery, and no surgery is named: `--surgery <FILE>` is \
+                           missing (or `MLXCEL_SURGERY`)";
+            return Err(command.error(ErrorKind::MissingRequiredArgument, message));
+        }
+        Ok(self)
+    }
 }
 
 /// The commands.
@@ -163,7 +187,7 @@ pub struct GenerateArgs {
     /// Divide the logits of the last 20 tokens by R (1: off)
     #[arg(long, value_name = "R", value_parser = above_zero, allow_negative_numbers = true)]
     pub repetition_penalty: Option<f32>,
-    /// Answer without and with surgery, and tell where and by how much the two differ
+    /// Answer without and with surgery (`--surgery`), and tell where and by how much the two differ
     #[arg(long)]
     pub compare: bool,
     /// Seed of the sampler: the same seed gives the same text [default: 0]

@@ -6,7 +6,7 @@ use mlxcel::command;
 
 fn main() {
     command::ignore_file_size();
-    let exit = match Cli::try_parse() {
+    let exit = match Cli::try_parse().and_then(Cli::checked) {
         Ok(cli) => command::run(cli.command),
         Err(error) => command::refuse(error),
     };

@@ -62,7 +62,7 @@ fn prompt_tokens(
     tokenizer: &Tokenizer,
     prompt: &str,
 ) -> Result<(Vec<u32>, Start), Ended> {
-    let prompt = if prompt == "-" { session::standard_input()? } else { prompt.to_owned() };
+    let prompt = if prompt == "-" { typed(session::standard_input()?) } else { prompt.to_owned() };
     if prompt.is_empty() {
         return Err(Error::Prompt { reason: "the prompt is empty".to_owned(), help: None }.into());
     }
@@ -83,6 +83,17 @@ fn prompt_tokens(
     let messages: Vec<_> = system.into_iter().chain([message("user", &prompt)]).collect();
     let rendered = template.render(&messages, &Extra::default())?;
     Ok((tokenizer.encode(&rendered, false)?, Start::Answer))
+}
+
+/// Without the line break that `echo` and editors put at the end: on the command line a prompt has none either.
+fn typed(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
 }
 
 /// The model's own advice, overridden by flags one by one.

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::export::cleared;
 use super::session::{self, Ended, Session, rate, seconds};
 use super::{Exit, Outcome, interrupt, output};
+use crate::checkpoint::neighbour;
 use crate::cli::ScoreArgs;
 use crate::diagnostic::system;
 use crate::execute::{NewFile, clear_leftovers};
@@ -86,11 +87,27 @@ fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Ended> {
     }
     let Some(path) = &args.text else { return Err(miette!("there is no text to score").into()) };
     let tokenizer = Tokenizer::open(&args.model.weights.model)?;
-    let text = if session::is_standard_input(path) { session::standard_input()? } else { read_text(path)? };
+    let text = if session::is_standard_input(path) {
+        session::standard_input()?
+    } else {
+        read_text(path).map_err(named)?
+    };
     if text.is_empty() {
         return Err(miette!("the text to score is empty").into());
     }
     Ok(tokenizer.encode(&text, true)?)
+}
+
+/// What cannot be found under its name may be the text itself.
+fn named(error: Error) -> Error {
+    match error {
+        Error::File { path, reason, .. } if path.symlink_metadata().is_err() => {
+            let near = neighbour(&path).map_or_else(String::new, |near| format!("{near} "));
+            let help = format!("{near}`--text` takes a file that holds the text, or `-` for standard input");
+            Error::File { path, reason, help: Some(help) }
+        }
+        error => error,
+    }
 }
 
 /// One line a token, and the perplexity.

@@ -191,7 +191,7 @@ pub(super) fn is_standard_input(name: &Path) -> bool {
     name.as_os_str() == "-"
 }
 
-/// All of standard input, without the line break at its end.
+/// All of standard input, as it is.
 pub(super) fn standard_input() -> Result<String, Ended> {
     let mut bytes = Vec::new();
     let input = std::io::stdin().take(LONGEST_TEXT + 1);
@@ -199,14 +199,7 @@ pub(super) fn standard_input() -> Result<String, Ended> {
     if bytes.len() as u64 > LONGEST_TEXT {
         return Err(miette!("standard input is longer than {} MiB", LONGEST_TEXT >> 20).into());
     }
-    let mut text = String::from_utf8(bytes).into_diagnostic().wrap_err("standard input is not UTF-8 text")?;
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
-    }
-    Ok(text)
+    Ok(String::from_utf8(bytes).into_diagnostic().wrap_err("standard input is not UTF-8 text")?)
 }
 
 /// The most memory that this process has had so far, in bytes.

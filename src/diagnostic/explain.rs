@@ -19,7 +19,7 @@ pub fn page() -> String {
     let mut page = String::from(
         "# Diagnostics\n\nEverything that mlxcel can say about a surgery file, the model it is for and the donors it \
          names. An error means that there is no plan and nothing is loaded. A warning is probably not what was meant \
-         (`--deny warnings` makes it count); advice is worth knowing. `mlxcel surgery explain CODE` shows one of these \
+         (`--deny warnings`, which `surgery plan`, `surgery check` and `surgery export` take, makes it count); advice is worth knowing. `mlxcel surgery explain CODE` shows one of these \
          pages.\n",
     );
     for (severity, heading) in

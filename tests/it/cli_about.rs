@@ -219,6 +219,28 @@ fn a_wrong_command_line_is_answered_with_the_right_one() {
 }
 
 #[test]
+fn a_comparison_without_surgery_is_a_mistake() {
+    for surgery in [None, Some("")] {
+        let mut command = crate::program::command(Path::new("."));
+        command.args(["generate", "--model", "model", "--prompt", "x", "--compare"]);
+        if let Some(name) = surgery {
+            command.env("MLXCEL_SURGERY", name);
+        }
+        let run = crate::program::ended(command.output().expect("the program can be run"));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:#?}");
+        assert!(run.stderr.contains("`--surgery <FILE>` is missing"), "{}", run.stderr);
+        assert!(run.stderr.contains("Usage: mlxcel generate "), "{}", run.stderr);
+    }
+    // Named either way it is no mistake of the command line; here the model, or MLX, is missing.
+    let named = mlxcel(Path::new("."), "generate --model model --prompt x --compare --surgery none.yaml");
+    assert_eq!(named.code, 1, "{named:#?}");
+    let mut command = crate::program::command(Path::new("."));
+    command.args(["generate", "--model", "model", "--prompt", "x", "--compare"]);
+    let by_environment = command.env("MLXCEL_SURGERY", "none.yaml").output().expect("the program can be run");
+    assert_eq!(crate::program::ended(by_environment).code, 1);
+}
+
+#[test]
 fn the_synopsis_of_a_manual_page_has_the_values_of_options() {
     let page = mlxcel(Path::new("."), "man surgery check").stdout;
     let synopsis = page.lines().skip_while(|line| *line != ".SH SYNOPSIS").nth(1).expect("a synopsis");

@@ -180,11 +180,38 @@ fn logits_are_never_written_over_anything() {
 }
 
 #[test]
+fn a_text_from_standard_input_has_the_tokens_of_the_same_bytes_in_a_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tokens = |end: &str| {
+        let desk = Desk::new(&format!("{TALE}{end}"));
+        let mut piped = command(root);
+        piped.args(["score", "--model", BASE, "--text", "-", "--json"]);
+        piped.stdin(fs::File::open(desk.path("text")).unwrap());
+        let piped = ended(piped.output().expect("the program can be run")).json();
+        let read = score(&["--text", &desk.path("text"), "--json"]).json();
+        assert_eq!(piped["tokens"], read["tokens"], "{end:?}");
+        read["tokens"].as_array().unwrap().len()
+    };
+    let bare = tokens("");
+    assert!(tokens("\n") > bare && tokens("\r\n") > bare, "a line break counts");
+}
+
+#[test]
 fn a_text_that_is_no_file_or_endless_is_refused() {
     for endless in ["/dev/zero", "fixtures"] {
         let run = score(&["--text", endless]);
         assert_eq!(run.code, 1, "{}", run.stderr);
         assert!(run.stderr.contains(endless), "{}", run.stderr);
+    }
+    for (text, help) in [
+        ("Some literal text", "`--text` takes a file that holds the text, or `-`"),
+        ("Cargo.tom", "did you mean `Cargo.toml`? `--text` takes a file"),
+        (TALE.repeat(10).as_str(), "`--text` takes a file"),
+    ] {
+        let run = score(&["--text", text]);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(help), "{}", run.stderr);
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let zeros = fs::File::open("/dev/zero").unwrap();
