@@ -1,10 +1,12 @@
 //! [`ExecuteError`]: why a plan could not be carried out. Nothing is half done when one is returned.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use crate::checkpoint::{Key, Shard};
 use crate::diagnostic::{Code, Diagnostic, system};
+use crate::plan::Step;
 
 /// Why a plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +31,11 @@ pub enum ExecuteError {
         source: io::Error,
     },
     /// Finite inputs gave a result that is not finite in the tensor's dtype.
-    #[error("{count} element{} of `{key}` would not be finite, the first at index {first}", if *count == 1 { "" } else { "s" })]
+    #[error(
+        "{count} element{} of `{key}` would not be finite, the first at index {first}, after {}",
+        if *count == 1 { "" } else { "s" },
+        listed(operations)
+    )]
     NotFinite {
         /// The edited tensor.
         key: Key,
@@ -37,7 +43,43 @@ pub enum ExecuteError {
         count: u64,
         /// The lowest index, counted over the flattened tensor.
         first: u64,
+        /// The operations on that tensor, in order.
+        operations: Vec<Place>,
     },
+}
+
+/// An operation as messages name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Its place in the file, from 0.
+    pub index: usize,
+    /// `scale`, `add`, …
+    pub op: &'static str,
+    /// 1-based line in the surgery file.
+    pub line: usize,
+}
+
+impl Place {
+    /// A planned operation's.
+    pub(super) fn of(step: &Step) -> Self {
+        Self { index: step.index, op: step.op, line: step.line }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "operation {} (`{}`, line {})", self.index + 1, self.op, self.line)
+    }
+}
+
+/// The first few; a tensor with many operations was given them by a program.
+fn listed(operations: &[Place]) -> String {
+    const MOST: usize = 4;
+    let few: Vec<String> = operations.iter().take(MOST).map(Place::to_string).collect();
+    match operations.len().saturating_sub(MOST) {
+        0 => few.join(", "),
+        more => format!("{} and {more} more", few.join(", ")),
+    }
 }
 
 impl ExecuteError {
@@ -67,5 +109,21 @@ impl From<&ExecuteError> for Diagnostic {
             ),
         };
         Self::new(code, error.to_string()).help(help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_operations_are_named() {
+        let places: Vec<Place> = (0..6).map(|index| Place { index, op: "scale", line: index + 3 }).collect();
+        assert_eq!(listed(&places[..2]), "operation 1 (`scale`, line 3), operation 2 (`scale`, line 4)");
+        assert!(
+            listed(&places).ends_with(", operation 4 (`scale`, line 6) and 2 more"),
+            "{}",
+            listed(&places)
+        );
     }
 }

@@ -27,7 +27,7 @@ mod tile;
 mod wide;
 
 pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};
-pub use error::ExecuteError;
+pub use error::{ExecuteError, Place};
 pub use export::{
     ExportError, Exported, NewFile, Stop, Stopped, Unpublished, clear_leftovers, export, write,
 };
@@ -120,7 +120,7 @@ impl<'p> Executor<'p> {
         if let Some(ledger) = &mut self.ledger {
             ledger.enter(program, &job, &outcome);
         }
-        check_finite(program, &outcome)
+        check_finite(self.plan, program, &outcome)
     }
 
     /// Runs one program and hands its result on piece by piece, while the next piece is computed: two windows in
@@ -155,7 +155,7 @@ impl<'p> Executor<'p> {
         if let Some(ledger) = &mut self.ledger {
             ledger.enter(program, &job, &outcome);
         }
-        Ok(check_finite(program, &outcome)?)
+        Ok(check_finite(self.plan, program, &outcome)?)
     }
 
     /// Checks again that base and donors are the files that were planned with, and sums up.
@@ -198,11 +198,12 @@ fn pass_on<E: Send>(
     rayon::join(hash, || sink(done)).1
 }
 
-fn check_finite(program: &Program, outcome: &Outcome) -> Result<(), ExecuteError> {
-    match outcome.overflow {
-        Some((count, first)) => Err(ExecuteError::NotFinite { key: program.key.clone(), count, first }),
-        None => Ok(()),
-    }
+fn check_finite(plan: &Plan, program: &Program, outcome: &Outcome) -> Result<(), ExecuteError> {
+    let Some((count, first)) = outcome.overflow else { return Ok(()) };
+    let steps = program.actions.iter().filter_map(|(step, _)| plan.steps().get(*step));
+    let mut operations: Vec<Place> = steps.map(Place::of).collect();
+    operations.dedup();
+    Err(ExecuteError::NotFinite { key: program.key.clone(), count, first, operations })
 }
 
 /// Whether base and donors are the files that were planned with.

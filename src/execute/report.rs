@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::error::Place;
 use super::job::Job;
 use super::tally::{Outcome, Tally};
 use crate::diagnostic::{Code, Diagnostic, bytes};
@@ -141,7 +142,7 @@ fn norm_ratio(part: f64, whole: f64) -> Option<f64> {
 
 fn warnings(operation: &OperationReport, scales: u64) -> impl Iterator<Item = Diagnostic> {
     let OperationReport { index, op, line, lost, deltas, underflowed, .. } = operation;
-    let place = format!("operation {} (`{op}`, line {line})", index + 1);
+    let place = Place { index: *index, op, line: *line };
     let lost_deltas = (*lost * 2 > *deltas).then(|| {
         let message = format!("{place}: {lost} of {deltas} changes were lost to rounding");
         Diagnostic::new(Code::LostDeltas, message)
@@ -163,7 +164,11 @@ impl Report {
         if self.tensors > 0 {
             let mut line = format!("{} edited, {}", count(self.tensors, "tensor"), bytes(self.result_bytes));
             if self.not_finite > 0 {
-                let _ = write!(line, ", {} not finite as before", count(self.not_finite, "element"));
+                let _ = write!(
+                    line,
+                    ", {} not finite because an input is not",
+                    count(self.not_finite, "element")
+                );
             }
             if let Some(digest) = &self.weights_sha256 {
                 let _ = write!(line, ", weights {}", digest.get(..8).unwrap_or(digest));

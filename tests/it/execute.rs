@@ -364,12 +364,24 @@ fn a_result_that_overflows_is_refused_with_its_place() {
     let bench = Bench::new(Dtype::F16, &base, &[]);
     let error =
         run(&bench.plan("[{op: scale, pattern: '*', factor: 1.5}]")).expect_err("65504 is the largest");
-    let ExecuteError::NotFinite { key, count, first } = &error else { panic!("{error}") };
+    let ExecuteError::NotFinite { key, count, first, operations } = &error else { panic!("{error}") };
     assert_eq!((key.as_str(), *count, *first), ("norm.weight", 2, 70_000));
+    assert_eq!(operations.iter().map(|one| one.op).collect::<Vec<_>>(), ["scale"]);
     assert_eq!(Diagnostic::from(&error).code, Code::NotFiniteResult);
     let (_, report) =
         run(&bench.plan("[{op: scale, pattern: '*', factor: 0.5}]")).expect("nothing overflows");
     assert_eq!(report.not_finite, 1);
+}
+
+#[test]
+fn what_is_not_finite_because_a_donor_is_not_is_said_to_come_from_an_input() {
+    let (base, mut donor) = (numbers(1000, 8, false), numbers(1000, 9, false));
+    donor[7] = f32::INFINITY;
+    donor[8] = f32::NAN;
+    let bench = Bench::new(Dtype::BF16, &base, &[("d", Dtype::BF16, &donor)]);
+    let (_, report) = run(&bench.plan("[{op: add, pattern: '*', source: d.safetensors}]")).expect("it runs");
+    let last = report.lines().pop().expect("a line");
+    assert!(last.contains(", 2 elements not finite because an input is not, "), "{last}");
 }
 
 #[test]
@@ -443,15 +455,27 @@ fn progress_goes_up_to_the_whole() {
 #[test]
 fn files_beside_the_weights_go_along_but_not_other_weights() {
     let bench = Bench::new(Dtype::BF16, &numbers(10, 1, false), &[]);
-    for name in ["tokenizer.json", "pytorch_model.bin", "consolidated.safetensors", "merges.txt"] {
+    for name in [
+        "tokenizer.json",
+        "pytorch_model.bin",
+        "pytorch_model.bin.index.json",
+        "consolidated.safetensors",
+        "adapter.npz",
+        "merges.txt",
+        ".hidden",
+        "modeling.py",
+    ] {
         fs::write(bench.model().join(name), name).unwrap();
     }
+    fs::create_dir(bench.model().join("onnx")).unwrap();
     let (folder, _) = exported(&bench.plan("[{op: scale, pattern: '*', factor: 2}]"));
     let entries = fs::read_dir(folder.path().join("out")).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
-    assert_eq!(names, ["config.json", "merges.txt", "model.safetensors", "surgery.json", "tokenizer.json"]);
+    let (copied, made) =
+        ([".hidden", "config.json", "merges.txt"], ["model.safetensors", "modeling.py", "surgery.json"]);
+    assert_eq!(names, [&copied[..], &made, &["tokenizer.json"]].concat());
 }
 
 /// Bytes that this thread has read from files so far.
