@@ -131,6 +131,10 @@ fn as_json(
     })
 }
 
+const LEGEND: &str =
+    "  max: the largest change of an element; change: \u{2016}second - first\u{2016} / \u{2016}first\u{2016}
+  of several tensors in a line: the largest max, the range of changes, the smallest cosine\n\n";
+
 fn as_text(found: &[Comparison], look: Look, all: bool) -> String {
     let different: Vec<&Comparison> = found.iter().filter(|one| one.verdict != Verdict::Equal).collect();
     let mut table = Vec::new();
@@ -145,35 +149,45 @@ fn as_text(found: &[Comparison], look: Look, all: bool) -> String {
         text.push('\n');
     }
     if different.iter().any(|one| matches!(one.verdict, Verdict::Differs(_))) {
-        text += "  max: the largest change of an element; change: \u{2016}second - first\u{2016} / \u{2016}first\u{2016}\n\n";
+        text += LEGEND;
     }
     let count = |wanted: &[Verdict]| different.iter().filter(|one| wanted.contains(&one.verdict)).count();
     let incomparable = match count(&[Verdict::Incomparable]) {
-        0 => String::new(),
-        n => format!(" ({n} in shape or dtype, so that values cannot be compared)"),
+        0 => None,
+        n => Some(format!("{n} in shape or dtype, so that values cannot be compared")),
     };
     let lonely = match count(&[Verdict::OnlyFirst, Verdict::OnlySecond]) {
-        0 => String::new(),
-        1 => " (1 is in one of the two only)".to_owned(),
-        n => format!(" ({n} are in one of the two only)"),
+        0 => None,
+        1 => Some("1 is in one of the two only".to_owned()),
+        n => Some(format!("{n} are in one of the two only")),
     };
+    let notes: Vec<String> = incomparable.into_iter().chain(lonely).collect();
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
     let (differ, equal) = (different.len(), found.len() - different.len());
     text + &format!(
-        "  {differ} of {} tensors {}{incomparable}{lonely}, {equal} {} equal\n",
+        "  {differ} of {} tensors {}{notes}, {equal} {} equal\n",
         found.len(),
         if differ == 1 { "differs" } else { "differ" },
         if equal == 1 { "is" } else { "are" },
     )
 }
 
-/// Tensors whose names differ in numbers only and of which the same kind of thing is to be said, in order.
+/// Tensors whose names differ in numbers only and of which the same kind of thing is to be said, in order. What has no
+/// change or no cosine stays by itself: it has no place in a range.
 fn grouped<'c>(different: &[&'c Comparison]) -> Vec<Vec<&'c Comparison>> {
     let mut places = HashMap::new();
     let mut groups: Vec<Vec<&Comparison>> = Vec::new();
     for one in different {
         let name = one.key.as_str().split('.').map(|part| part.parse::<u64>().map_or(part, |_| "#"));
         let verdict = std::mem::discriminant(&one.verdict);
-        let group = (name.collect::<Vec<_>>(), verdict, one.tie.is_some(), &one.dtypes);
+        let known = match &one.verdict {
+            Verdict::Differs(figures) => {
+                [figures.max, figures.relative, figures.cosine].map(|one| one.is_some())
+            }
+            _ => [false; 3],
+        };
+        let sides = (one.verdict == Verdict::Incomparable).then(|| one.sides());
+        let group = (name.collect::<Vec<_>>(), verdict, known, one.tie.is_some(), &one.dtypes, sides);
         let place = *places.entry(group).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
@@ -198,7 +212,7 @@ fn says(group: &[&Comparison]) -> String {
         .collect();
     let what = match group.first().map(|one| one.verdict) {
         Some(Verdict::Differs(_)) => differences(&figures),
-        Some(Verdict::Incomparable) => "another shape or dtype".to_owned(),
+        Some(Verdict::Incomparable) => incomparable(group),
         Some(Verdict::OnlyFirst) => "only in the first".to_owned(),
         Some(Verdict::OnlySecond) => "only in the second".to_owned(),
         Some(Verdict::Equal) | None => String::new(),
@@ -210,9 +224,17 @@ fn says(group: &[&Comparison]) -> String {
         };
         format!(" (tied to `{}` in the {side})", tie.to)
     });
-    let dtypes = group.first().and_then(|one| one.dtypes.as_ref());
+    // Where values cannot be compared, they are told with the shapes.
+    let compared = group.first().filter(|one| one.verdict != Verdict::Incomparable);
+    let dtypes = compared.and_then(|one| one.dtypes.as_ref());
     let dtypes = dtypes.map(|[first, second]| format!(" ({first} in the first, {second} in the second)"));
     count + &what + &dtypes.unwrap_or_default() + &tie.unwrap_or_default()
+}
+
+/// The dtypes and shapes of tensors that have the same.
+fn incomparable(group: &[&Comparison]) -> String {
+    let sides = group.first().map(|one| one.sides().map(|(dtype, shape)| format!("{dtype} {shape:?}")));
+    sides.map(|[first, second]| format!("{first} in the first, {second} in the second")).unwrap_or_default()
 }
 
 fn differences(figures: &[&Figures]) -> String {
@@ -232,6 +254,14 @@ fn differences(figures: &[&Figures]) -> String {
     }
     if let Some((cosine, _)) = range(|one| one.cosine) {
         parts.push(format!("cosine {cosine:.6}"));
+    }
+    // Whatever changes from zero, the change has no share; nothing has an angle with zero.
+    if figures.iter().all(|one| one.elements > 0 && one.max.is_some()) {
+        match figures.first() {
+            Some(Figures { relative: None, .. }) => parts.push("from zero".to_owned()),
+            Some(Figures { cosine: None, .. }) => parts.push("to zero".to_owned()),
+            _ => {}
+        }
     }
     if parts.is_empty() {
         let (different, elements) =
@@ -270,71 +300,4 @@ fn percent(ratio: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::checkpoint::Key;
-
-    #[test]
-    fn two_dtypes_are_told() {
-        let one = Comparison { dtypes: Some(["F32".into(), "F16".into()]), ..differs("x", 0.0, 0.0) };
-        assert!(says(&[&one]).ends_with("(F32 in the first, F16 in the second)"), "{}", says(&[&one]));
-    }
-
-    #[test]
-    fn shares_are_written_without_exponents() {
-        for (ratio, text) in [
-            (0.0, "0"),
-            (1e-9, "<0.0001"),
-            (0.000_012, "0.0012"),
-            (0.5, "50"),
-            (3_000.0, "300000"),
-            (1e30, ">1000000"),
-            (f64::INFINITY, ">1000000"),
-        ] {
-            assert_eq!(percent(ratio), text);
-        }
-    }
-
-    fn differs(key: &str, max: f64, relative: f64) -> Comparison {
-        let figures = Figures {
-            elements: 4,
-            different: 2,
-            max: Some(max),
-            relative: Some(relative),
-            cosine: Some(0.5),
-        };
-        Comparison { verdict: Verdict::Differs(figures), ..equal(key) }
-    }
-
-    fn equal(key: &str) -> Comparison {
-        Comparison {
-            key: Key::from(key),
-            shape: vec![4],
-            bytes: 8,
-            dtypes: None,
-            tie: None,
-            verdict: Verdict::Equal,
-        }
-    }
-
-    #[test]
-    fn layers_are_folded_and_figures_span_them() {
-        let head = Comparison { verdict: Verdict::OnlySecond, ..equal("lm_head.weight") };
-        let found = [head, differs("layers.0.w", 0.25, 0.01), differs("layers.1.w", 0.5, 0.025), equal("z")];
-        let text = as_text(&found, Look::PLAIN, false);
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        assert!(lines[0].starts_with("lm_head.weight") && lines[0].ends_with("only in the second"), "{text}");
-        assert!(lines[1].ends_with("2 tensors, max 0.5, change 1 to 2.5 %, cosine 0.500000"), "{text}");
-        assert_eq!(lines.last(), Some(&"3 of 4 tensors differ (1 is in one of the two only), 1 is equal"));
-        assert_eq!(as_text(&found, Look::PLAIN, true).lines().count(), 7);
-    }
-
-    #[test]
-    fn numbers_have_three_digits() {
-        for (value, text) in
-            [(0.0, "0"), (5.0, "5"), (0.012_345, "0.0123"), (1234.5, "1234"), (1.5e-7, "1.50e-7")]
-        {
-            assert_eq!(number(value), text);
-        }
-    }
-}
+mod tests;

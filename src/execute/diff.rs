@@ -24,8 +24,13 @@ pub struct Comparison {
     pub key: Key,
     /// Of the first side, else of the second.
     pub shape: Vec<usize>,
+    /// Its dtype on that side.
+    pub dtype: String,
     /// Bytes on that side.
     pub bytes: u64,
+    /// The shapes of the two sides, where they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shapes: Option<[Vec<usize>; 2]>,
     /// The dtypes of the two sides, where they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dtypes: Option<[String; 2]>,
@@ -108,13 +113,16 @@ pub fn diff(first: &Weights, second: &Weights, mut each: impl FnMut(Comparison))
             ((Some(a), None), _) => (a, Verdict::OnlyFirst, None),
             ((None, Some(b)), _) => (b, Verdict::OnlySecond, None),
         };
-        let dtypes = match (&a, &b) {
-            (Some(a), Some(b)) if a.info.dtype != b.info.dtype => {
-                Some([a, b].map(|side| side.info.dtype.to_string()))
-            }
-            _ => None,
-        };
-        each(Comparison { dtypes, tie, verdict, ..side.equal() });
+        let both = a.as_ref().zip(b.as_ref()).map(|(a, b)| [a, b]);
+        let dtypes = both.filter(|[a, b]| a.info.dtype != b.info.dtype);
+        let shapes = both.filter(|[a, b]| a.info.shape != b.info.shape);
+        each(Comparison {
+            dtypes: dtypes.map(|sides| sides.map(|side| side.info.dtype.to_string())),
+            shapes: shapes.map(|sides| sides.map(|side| side.info.shape.clone())),
+            tie,
+            verdict,
+            ..side.equal()
+        });
     }
     Ok(())
 }
@@ -173,9 +181,16 @@ impl<'w> Side<'w> {
 
     /// Compared with itself.
     fn equal(&self) -> Comparison {
-        let (key, shape) = (self.key.clone(), self.info.shape.clone());
-        let bytes = self.range.end - self.range.start;
-        Comparison { key, shape, bytes, dtypes: None, tie: None, verdict: Verdict::Equal }
+        Comparison {
+            key: self.key.clone(),
+            shape: self.info.shape.clone(),
+            dtype: self.info.dtype.to_string(),
+            bytes: self.range.end - self.range.start,
+            shapes: None,
+            dtypes: None,
+            tie: None,
+            verdict: Verdict::Equal,
+        }
     }
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<(), ExecuteError> {
@@ -183,6 +198,18 @@ impl<'w> Side<'w> {
         self.shard
             .read_at(buffer, offset)
             .map_err(|source| ExecuteError::read(self.shard, self.key, false, source))
+    }
+}
+
+impl Comparison {
+    /// Dtype and shape of each side, for a tensor that both have.
+    #[must_use]
+    pub fn sides(&self) -> [(&str, &[usize]); 2] {
+        [0, 1].map(|side| {
+            let dtype = self.dtypes.as_ref().map_or(&self.dtype, |dtypes| &dtypes[side]);
+            let shape = self.shapes.as_ref().map_or(&self.shape, |shapes| &shapes[side]);
+            (dtype.as_str(), shape.as_slice())
+        })
     }
 }
 

@@ -245,6 +245,36 @@ fn a_link_that_leads_nowhere_is_named_and_nothing_is_written() {
     assert!(!stage.path().join("new").exists());
 }
 
+#[test]
+fn what_cannot_be_compared_is_told_with_both_dtypes_and_shapes() {
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    let write = |name: &str, text: &str| sparse::write(&stage.path().join(name), text);
+    write("a.safetensors", "l.{0..1}.w BF16 8,4\nl.2.w BF16 4,4\nn BF16 4\nsame BF16 4");
+    write("b.safetensors", "l.{0..1}.w U32 8,2\nl.2.w U32 4,2\nm BF16 4\nn BF16 5\nsame BF16 4");
+    let text = check(&stage, "surgery diff a.safetensors b.safetensors", 0).stdout;
+    let says =
+        |name: &str| text.lines().map(str::trim).find(|line| line.starts_with(name)).unwrap_or_default();
+    for (name, end) in [
+        ("l.{0", "  2 tensors, BF16 [8, 4] in the first, U32 [8, 2] in the second"),
+        ("l.2.w", "  BF16 [4, 4] in the first, U32 [4, 2] in the second"),
+        ("n ", "  BF16 [4] in the first, BF16 [5] in the second"),
+        ("m ", "  only in the second"),
+        (
+            "5 of 6",
+            "differ (4 in shape or dtype, so that values cannot be compared; 1 is in one of the two only), 1 is equal",
+        ),
+    ] {
+        assert!(says(name).ends_with(end), "{name}: {text}");
+    }
+    let json = check(&stage, "surgery diff a.safetensors b.safetensors --json", 0).json();
+    let tensors = json["tensors"].as_array().expect("a list");
+    let [w, n] = ["l.0.w", "n"].map(|key| tensors.iter().find(|one| one["key"] == key).expect("it is there"));
+    assert_eq!((&w["dtype"], &w["shape"]), (&"BF16".into(), &serde_json::json!([8, 4])));
+    assert_eq!(w["dtypes"], serde_json::json!(["BF16", "U32"]));
+    assert_eq!(w["shapes"], serde_json::json!([[8, 4], [8, 2]]));
+    assert_eq!((n.get("dtypes"), &n["shapes"]), (None, &serde_json::json!([[4], [5]])));
+}
+
 /// A file with tensors of one row: name, dtype, bytes.
 fn file(path: &Path, tensors: &[(&str, &str, &[u8], usize)]) {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
