@@ -47,7 +47,7 @@ impl Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Plan, check and explain surgery files, without reading a weight
+    /// Plan, check and explain surgery files without reading a weight; export or compare what they make
     #[command(subcommand, arg_required_else_help = true)]
     Surgery(SurgeryCommand),
     /// Generate text, with the weights as they are or after surgery

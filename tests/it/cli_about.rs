@@ -251,3 +251,13 @@ fn the_synopsis_of_a_manual_page_has_the_values_of_options() {
          FILES ..."
     );
 }
+
+#[test]
+fn what_reads_no_weight_is_told_apart_from_what_does() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let help = mlxcel(dir.path(), "surgery --help").stdout;
+    let about = help.lines().next().unwrap_or_default();
+    let (without, with) = about.split_once("without reading a weight").unwrap_or((about, ""));
+    assert!(without.contains("Plan") && !without.contains("xport"), "{about}");
+    assert!(with.contains("export") && with.contains("compare"), "{about}");
+}
