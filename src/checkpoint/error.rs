@@ -100,6 +100,41 @@ impl ReadError {
     }
 }
 
+/// What `--model` takes.
+pub(super) const A_MODEL: &str = "a model is a directory with `config.json` and safetensors weights";
+
+/// Names looked at in one directory; it may have millions.
+const LOOKED_AT: usize = 1000;
+
+impl ReadError {
+    /// Says of a model that is not there what a model is, and which are near, where nothing better is known.
+    pub(super) fn or_models_near(self, dir: &Path) -> Self {
+        let meant = match &self.help {
+            _ if self.kind != ReadErrorKind::NotFound => return self,
+            Some(help) if help.starts_with("did you mean") => format!("{help} {A_MODEL}"),
+            Some(_) => return self,
+            None => match models_beside(dir).as_slice() {
+                [] => A_MODEL.to_owned(),
+                [one] => format!("{A_MODEL}, such as {}", Quoted(one)),
+                more => format!("{A_MODEL}; there are {}", listed(more)),
+            },
+        };
+        self.help(meant)
+    }
+}
+
+/// The model directories that stand where a path looks for one.
+fn models_beside(path: &Path) -> Vec<String> {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let listed = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let names = listed.read_dir().into_iter().flatten().take(LOOKED_AT).flatten();
+    let models = names.filter(|entry| entry.path().join("config.json").is_file());
+    let mut models: Vec<String> =
+        models.map(|entry| parent.join(entry.file_name()).to_string_lossy().into_owned()).collect();
+    models.sort_unstable();
+    models
+}
+
 /// What to say of a path that looks like an address or a name on a model hub.
 #[must_use]
 pub fn elsewhere(path: &Path) -> Option<String> {
@@ -122,8 +157,6 @@ pub fn elsewhere(path: &Path) -> Option<String> {
 /// The name in the same directory that was probably meant.
 #[must_use]
 pub fn neighbour(path: &Path) -> Option<String> {
-    /// Names looked at; a directory may have millions.
-    const LOOKED_AT: usize = 1000;
     let wanted = path.file_name()?.to_str().filter(|name| name.len() <= 255)?;
     let parent = path.parent()?;
     let listed = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };

@@ -71,7 +71,8 @@ impl Checkpoint {
     /// # Errors
     /// Every refusal found, each naming its file.
     pub fn open(dir: &Path) -> Result<Self, Vec<ReadError>> {
-        let metadata = dir.metadata().map_err(|error| vec![ReadError::io(dir, &error)])?;
+        let metadata =
+            dir.metadata().map_err(|error| vec![ReadError::io(dir, &error).or_models_near(dir)])?;
         if !metadata.is_dir() {
             return Err(vec![not_a_directory(dir)]);
         }
@@ -100,7 +101,7 @@ impl Checkpoint {
 
 /// A file in place of a model directory: says what it is, if that can be seen.
 fn not_a_directory(path: &Path) -> ReadError {
-    let help = "a model is a directory with `config.json` and safetensors weights";
+    let help = error::A_MODEL;
     match Shard::open(path) {
         Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory").help(help),
         Err(error) => {

@@ -60,7 +60,8 @@ pub(super) fn partner<'d>(
             Code::PackedCodes,
             format!("`{op}` cannot compute with packed or integer tensors of donor `{written}`"),
             if Class::of(info.dtype) == Class::Float && key.suffix() == "weight" {
-                "the donor is quantized and the base is not: dequantize the donor, or take its floating-point original"
+                "the donor is quantized and the base is not: take the donor's floating-point original, or what \
+                 `mlx_lm.convert --dequantize` makes of it"
             } else {
                 way_out(op)
             },
@@ -110,10 +111,11 @@ pub(super) fn unloadable(tally: &mut Tally, donor: &str, key: &Key, dtype: Dtype
 
 fn way_out(op: &str) -> &'static str {
     if op == "add" {
-        "target the float tensors `.scales` and `.biases`, or use a floating-point (dequantized) checkpoint for base \
-         and donor"
+        "use a floating-point base: the unquantized original, or what `mlx_lm.convert --dequantize` makes of this one; \
+         or target float tensors such as norms, or `.scales` and `.biases` where the donor has them"
     } else {
-        "use a floating-point (dequantized) checkpoint for base and donors, or `replace` whole quantized modules; \
-         `exclude` them to leave them alone"
+        "use floating-point checkpoints for base and donors: the unquantized originals, or what \
+         `mlx_lm.convert --dequantize` makes of these; or `replace` whole quantized modules, or `exclude` them to leave \
+         them alone"
     }
 }

@@ -20,6 +20,7 @@ mod number;
 mod operations;
 mod order;
 mod others;
+mod parts;
 mod program;
 mod prune;
 mod replace;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use super::draft::{Context, Draft};
+use super::parts::misspelt;
 use super::rewrite::rewrites;
 use super::say;
 use super::scope::Scope;
@@ -79,12 +80,14 @@ fn help_with(vocabulary: &Vocabulary<'_>, pattern: &str, list: &str) -> String {
     if let Some(help) = otherwise(vocabulary, pattern) {
         return help;
     }
-    let mut parts = Vec::new();
-    parts.extend(where_it_dies(vocabulary, pattern));
-    let near = nearest(vocabulary, pattern);
-    if !near.is_empty() {
-        parts.push(format!("nearest: {}", say::names(&near)));
-    }
+    let mut parts = misspelt(vocabulary, pattern).unwrap_or_else(|| {
+        let mut parts = Vec::from_iter(where_it_dies(vocabulary, pattern));
+        let near = nearest(vocabulary, pattern);
+        if !near.is_empty() {
+            parts.push(format!("nearest: {}", say::names(&near)));
+        }
+        parts
+    });
     parts.push(list.to_owned());
     parts.join("; ")
 }
@@ -168,7 +171,7 @@ fn standing_after(vocabulary: &Vocabulary<'_>, before: &str) -> Option<Vec<Strin
 }
 
 /// The byte ranges of a pattern's dotted components; dots inside brackets and braces do not separate.
-fn components(pattern: &str) -> Vec<(usize, usize)> {
+pub(super) fn components(pattern: &str) -> Vec<(usize, usize)> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_usize);
     for (at, c) in pattern.char_indices() {
         match c {
@@ -245,8 +248,29 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_what_stands_after_a_leading_star() {
-        check("*.x_proj.weight", "no key ends with `x_proj.weight`");
+    fn a_word_after_a_leading_star_is_compared_with_the_parts_of_keys() {
+        check("*.mlpp.*", "no part of a key is `mlpp` but `mlp`");
+        check("*.mlpp.*", "; nearest: `*.mlp.*`, which would match 3 keys; `mlxcel surgery keys");
+        check("*.attn.*", "no part of a key is `attn` but `self_attn`");
+        check("*.attn.*", "nearest: `*.self_attn.*`, which would match 6 keys");
+        check("*.up_prj.weight", "nearest: `*.up_proj.weight`, which would match 3 keys");
+        check("*.mlp.upp_proj.weight", "nearest: `*.mlp.up_proj.weight`, which would match 3 keys");
+        check("*.layer.*.mlp.*", "no part of a key is `layer` but `layers`");
+        check("*.layer.*.mlp.*", "nearest: `*.layers.*.mlp.*`, which would match 3 keys");
+        check("*.layer.*.mlpp.*", "nearest: `*.layers.*.mlp.*`, which would match 3 keys");
+        check("*up_prj*", "nearest: `*up_proj*`, which would match 3 keys");
+        check("*.layers.*.x_proj.weight", "no part of a key is `x_proj` but `o_proj`");
+        check("*.experts.*", "no part of a key is `experts` but `layers`, ");
+        check("*.embed.*", "no part of a key is `embed` but `embed_tokens`; nearest: `*.embed_tokens.*`");
+        check("*.tok.*", "no part of a key is `tok` but `embed_tokens`, ");
+        assert!(!help(&Vocabulary::new(&index()), "*.tok.*").contains("nearest"), "too short a piece");
+    }
+
+    #[test]
+    fn a_leading_star_that_nothing_stands_before_is_told_of() {
+        check("*.model.layers.*.mlp.*", "without it the pattern would match 3 keys: `model.layers.*.mlp.*`");
+        check("*.mlp.q_proj.weight", "after `*.mlp` comes no `q_proj` but `up_proj`");
+        check("*.weight.q_proj", "no key ends with `weight.q_proj`");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::checkpoint::TensorIndex;
 use crate::surgery::{Matcher, Pattern};
 
 /// So many distinct names are compared with a pattern, at most.
-const TEMPLATES: usize = 4096;
+pub(super) const TEMPLATES: usize = 4096;
 /// Longer patterns are not compared by edit distance, nor read as something else.
 pub(super) const LONGEST: usize = 400;
 
@@ -26,7 +26,7 @@ impl<'b> Vocabulary<'b> {
     }
 
     /// The keys with numbers replaced by `*`, each once: a model of any depth has few.
-    fn templates(&self) -> &[String] {
+    pub(super) fn templates(&self) -> &[String] {
         self.templates.get_or_init(|| {
             let entries = self.index.entries();
             let distinct: BTreeSet<String> = entries

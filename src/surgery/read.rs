@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::checkpoint::neighbour;
 use crate::diagnostic::{Code, Diagnostic, bytes, system};
 
 /// The largest surgery file, in bytes.
@@ -28,10 +29,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
             );
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return refuse(
-                format!("`{shown}` does not exist"),
-                "check the path; it is relative to the current directory",
-            );
+            let help = neighbour(path);
+            let help = help.as_deref().unwrap_or("check the path; it is relative to the current directory");
+            return refuse(format!("`{shown}` does not exist"), help);
         }
         Err(error) => return unreadable(&error),
     };

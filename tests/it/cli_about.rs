@@ -219,6 +219,32 @@ fn a_wrong_command_line_is_answered_with_the_right_one() {
 }
 
 #[test]
+fn a_model_or_surgery_file_that_is_not_there_is_answered_with_what_is_near() {
+    let stage = Stage::new("llama-3.2-1b", NONE);
+    let said = |arguments: &str| {
+        let run = mlxcel(stage.dir(), arguments);
+        assert_eq!(run.code, 1, "{run:#?}");
+        run.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let what = "a model is a directory with `config.json` and safetensors weights";
+    let near = said("surgery plan surgery.yaml --model modle");
+    assert!(near.contains(&format!("did you mean `model`? {what}")), "{near}");
+    let far = said("surgery keys --model nope");
+    assert!(far.contains(&format!("{what}, such as `model`")), "{far}");
+    let nowhere = said("surgery keys --model no/such/place");
+    assert!(nowhere.contains(what) && !nowhere.contains("such as"), "{nowhere}");
+    let hub = said("surgery keys --model owner/name");
+    assert!(hub.contains("nothing is downloaded here") && !hub.contains(what), "{hub}");
+    let file = said("surgery plan surgery.yml --model model");
+    assert!(
+        file.contains("`surgery.yml` does not exist") && file.contains("did you mean `surgery.yaml`?"),
+        "{file}"
+    );
+    let other = said("surgery plan entirely-different.yaml --model model");
+    assert!(other.contains("relative to the current directory"), "{other}");
+}
+
+#[test]
 fn a_comparison_without_surgery_is_a_mistake() {
     for surgery in [None, Some("")] {
         let mut command = crate::program::command(Path::new("."));

@@ -1,0 +1,140 @@
+//! Help for a pattern that begins with `*`: its words are compared with the parts that keys have, whatever stands
+//! before them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::say;
+use super::vocabulary::{LONGEST, TEMPLATES, Vocabulary};
+use crate::surgery::Pattern;
+
+/// So many parts are tried in the place of one.
+const TRIED: usize = 4;
+/// With more mistakes than that, or in longer words, nothing is guessed: distances take their time.
+const MOST_WRONG: usize = 3;
+const LONGEST_WORD: usize = 64;
+
+/// What of a pattern that begins with `*` no key has, what comes near it, and the pattern with that in its place.
+pub(super) fn misspelt(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<Vec<String>> {
+    if !pattern.starts_with('*') || pattern.len() > LONGEST {
+        return None;
+    }
+    let parts = parts(vocabulary)?;
+    let wrong: Vec<Range<usize>> =
+        words(pattern).into_iter().filter(|word| !is_known(&parts, pattern, word)).collect();
+    if wrong.len() > MOST_WRONG || wrong.iter().any(|word| word.len() > LONGEST_WORD) {
+        return None;
+    }
+    let Some(first) = wrong.first() else {
+        // All of it is known, but nothing stands before it that the star could stand for.
+        let rest = pattern.strip_prefix("*.")?;
+        return match matched(vocabulary, rest)? {
+            0 => None,
+            n => Some(vec![format!(
+                "`*.` asks for a part before; without it the pattern would match {}: `{rest}`",
+                say::count(n, "key")
+            )]),
+        };
+    };
+    let near: Vec<Vec<&str>> = wrong
+        .iter()
+        .map(|word| {
+            let word = &pattern[word.clone()];
+            let near = |part: &&str| is_near(part, word);
+            by_nearness(&parts, word).into_iter().filter(near).take(TRIED).collect()
+        })
+        .collect();
+    let word = &pattern[first.clone()];
+    let standing = match near.first() {
+        Some(near) if !near.is_empty() => near.clone(),
+        _ => by_nearness(&parts, word),
+    };
+    if standing.is_empty() {
+        return None;
+    }
+    let mut said = vec![format!("no part of a key is `{word}` but {}", say::names(&standing))];
+    let meant = (0..TRIED).find_map(|choice| {
+        // Where there is no such choice any more, the last one stands.
+        let chosen: Option<Vec<&str>> =
+            near.iter().map(|near| near.get(choice).or(near.last()).copied()).collect();
+        let text = replaced(pattern, &wrong, &chosen?);
+        matched(vocabulary, &text).filter(|&n| n > 0).map(|n| (text, n))
+    });
+    if let Some((text, n)) = meant {
+        said.push(format!("nearest: `{text}`, which would match {}", say::count(n, "key")));
+    }
+    Some(said)
+}
+
+fn matched(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<usize> {
+    Pattern::parse(pattern).ok().map(|pattern| vocabulary.count(&pattern))
+}
+
+/// The distinct dotted parts of keys, numbers left out; `None` where the keys are too many kinds to know all of them.
+fn parts<'v>(vocabulary: &'v Vocabulary<'_>) -> Option<BTreeSet<&'v str>> {
+    let templates = vocabulary.templates();
+    let all = || templates.iter().flat_map(|name| name.split('.')).filter(|part| *part != "*").collect();
+    (templates.len() < TEMPLATES).then(all)
+}
+
+fn by_nearness<'p>(parts: &BTreeSet<&'p str>, word: &str) -> Vec<&'p str> {
+    let mut parts: Vec<&str> = parts.iter().copied().filter(|part| part.len() <= LONGEST_WORD).collect();
+    parts.sort_by_cached_key(|part| (!holds(part, word), strsim::damerau_levenshtein(part, word)));
+    parts
+}
+
+/// Whether one of the two is a piece of the other: `attn` of `self_attn`.
+fn holds(part: &str, word: &str) -> bool {
+    part.len().min(word.len()) > 2 && (part.contains(word) || word.contains(part))
+}
+
+fn is_near(part: &str, word: &str) -> bool {
+    let (short, long) = (part.len().min(word.len()), part.len().max(word.len()));
+    // `attn` is `self_attn` rather than `post_attn_layernorm`.
+    (holds(part, word) && short * 5 >= long * 2)
+        || strsim::damerau_levenshtein(part, word) <= (word.chars().count() / 3).max(1)
+}
+
+/// Whether any key has the word as a part, or within one where the pattern leaves that open.
+fn is_known(parts: &BTreeSet<&str>, pattern: &str, word: &Range<usize>) -> bool {
+    let text = &pattern[word.clone()];
+    let open_before = pattern[..word.start].ends_with('*');
+    let open_behind = pattern[word.end..].starts_with('*');
+    match (open_before, open_behind) {
+        (false, false) => parts.contains(text),
+        (true, false) => parts.iter().any(|part| part.ends_with(text)),
+        (false, true) => parts.iter().any(|part| part.starts_with(text)),
+        (true, true) => parts.iter().any(|part| part.contains(text)),
+    }
+}
+
+/// The byte ranges of the words of a pattern: what is no sign of it, no dot and no number. Parts with alternatives,
+/// classes, `?` or escapes are left out.
+fn words(pattern: &str) -> Vec<Range<usize>> {
+    let mut words = Vec::new();
+    for (start, end) in super::near::components(pattern) {
+        let component = &pattern[start..end];
+        if component.contains(['{', '[', ']', '}', '?', '\\']) {
+            continue;
+        }
+        let mut at = start;
+        for word in component.split('*') {
+            if word.contains(|c: char| !c.is_ascii_digit()) {
+                words.push(at..at + word.len());
+            }
+            at += word.len() + 1;
+        }
+    }
+    words
+}
+
+/// The pattern with other texts in place of these pieces of it.
+fn replaced(pattern: &str, pieces: &[Range<usize>], texts: &[&str]) -> String {
+    let (mut out, mut done) = (String::with_capacity(pattern.len()), 0);
+    for (piece, text) in pieces.iter().zip(texts) {
+        out.push_str(&pattern[done..piece.start]);
+        out.push_str(text);
+        done = piece.end;
+    }
+    out + &pattern[done..]
+}
