@@ -228,6 +228,8 @@ fn a_directory_that_goes_away_meanwhile_is_named() {
     for remove in [true, false] {
         let child = stage.exporting();
         let partial = stage.partial().expect("it writes");
+        // One that goes away before it is held is made again.
+        while fs::read_dir(&partial).is_ok_and(|mut entries| entries.next().is_none()) {}
         if remove {
             // Files may be added while it is emptied.
             while partial.exists() {
