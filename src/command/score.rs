@@ -1,7 +1,7 @@
 //! `mlxcel score`.
 
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -98,16 +98,22 @@ fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Ended> {
     Ok(tokenizer.encode(&text, true)?)
 }
 
-/// What cannot be found under its name may be the text itself.
+/// What cannot be found under its name, or is too long for one, may be the text itself.
 fn named(error: Error) -> Error {
-    match error {
-        Error::File { path, reason, .. } if path.symlink_metadata().is_err() => {
+    const TEXT: &str = "`--text` takes a file that holds the text, or `-` for standard input";
+    let Error::File { path, reason, help } = error else { return error };
+    let help = match path.symlink_metadata().map_err(|error| error.kind()) {
+        Err(ErrorKind::NotFound) => {
             let near = neighbour(&path).map_or_else(String::new, |near| format!("{near} "));
-            let help = format!("{near}`--text` takes a file that holds the text, or `-` for standard input");
-            Error::File { path, reason, help: Some(help) }
+            Some(format!("{near}{TEXT}"))
         }
-        error => error,
-    }
+        Err(ErrorKind::InvalidFilename) => Some(match help {
+            Some(help) => format!("{help}; {TEXT}"),
+            None => TEXT.to_owned(),
+        }),
+        _ => help,
+    };
+    Error::File { path, reason, help }
 }
 
 /// One line a token, and the perplexity.
