@@ -22,9 +22,19 @@ const EXPORT: [&str; 6] = ["surgery", "export", "surgery.yaml", "--model", "mode
 
 impl Stage {
     fn new() -> Self {
+        Self::of(LAYERS)
+    }
+
+    /// Of a model that is exported soon.
+    fn small() -> Self {
+        Self::of("model.embed_tokens.weight BF16 8000,1024")
+    }
+
+    /// Of a model and a donor with such tensors.
+    fn of(list: &str) -> Self {
         let stage = Self(tempfile::tempdir().expect("a temporary directory"));
-        sparse::write(&stage.at("model/model.safetensors"), LAYERS);
-        sparse::write(&stage.at("donor.safetensors"), LAYERS);
+        sparse::write(&stage.at("model/model.safetensors"), list);
+        sparse::write(&stage.at("donor.safetensors"), list);
         let config = r#"{"model_type": "llama", "tie_word_embeddings": false}"#;
         fs::write(stage.at("model/config.json"), config).expect("a file");
         stage.asks("{op: add, pattern: '*', source: donor.safetensors}");
@@ -247,10 +257,7 @@ fn a_directory_that_goes_away_meanwhile_is_named() {
 
 #[test]
 fn what_appears_at_the_output_meanwhile_is_left_alone() {
-    let stage = Stage::new();
-    let small = "model.embed_tokens.weight BF16 8000,1024";
-    sparse::write(&stage.at("model/model.safetensors"), small);
-    sparse::write(&stage.at("donor.safetensors"), small);
+    let stage = Stage::small();
     let new = stage.at("new");
     for number in 0..3 {
         let child = stage.exporting();
@@ -276,10 +283,7 @@ fn what_appears_at_the_output_meanwhile_is_left_alone() {
 
 #[test]
 fn of_two_exports_to_one_place_one_is_written() {
-    let stage = Stage::new();
-    let small = "model.embed_tokens.weight BF16 8000,1024";
-    sparse::write(&stage.at("model/model.safetensors"), small);
-    sparse::write(&stage.at("donor.safetensors"), small);
+    let stage = Stage::small();
     let (first, second) = (stage.start(), stage.start());
     let (first, second) = (wait(first), wait(second));
     assert_eq!(first.code + second.code, 1, "{first:?} {second:?}");
