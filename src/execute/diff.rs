@@ -1,17 +1,17 @@
 //! Comparing checkpoints: which tensors differ, and by how much. Streamed, so that neither has to fit in memory.
 
+mod sums;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
-use super::float::{STRIP, decode};
-use super::lanes::Plain;
 use super::{ExecuteError, Executor};
 use crate::checkpoint::{Dtype, Key, Origin, Shard, TensorInfo, Weights};
 use crate::plan::Plan;
 use crate::plan::cost::TILE;
+use sums::{Sums, sums_of};
 
 /// Bytes of each side that are compared at a time, a tile after the other.
 const WINDOW: usize = 64 * TILE;
@@ -91,6 +91,20 @@ pub struct Figures {
     pub relative: Option<f64>,
     /// first · second / (‖first‖ ‖second‖).
     pub cosine: Option<f64>,
+    /// What is NaN or infinite, if anything is: the other figures of values are then `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_finite: Option<NotFinite>,
+}
+
+/// How many elements are NaN or infinite, `[in the first, in the second]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct NotFinite {
+    /// NaN.
+    pub nan: [u64; 2],
+    /// Infinite.
+    pub infinite: [u64; 2],
+    /// Either of the two, and finite on the other side.
+    pub only: [u64; 2],
 }
 
 /// Compares two checkpoints, tensor by tensor in key order.
@@ -234,7 +248,7 @@ fn compare(a: &Side<'_>, b: &Side<'_>) -> Result<Verdict, ExecuteError> {
     let (a_width, b_width) = (width(a.info.dtype), width(b.info.dtype));
     let (mut a_bytes, mut b_bytes) = (Vec::new(), Vec::new());
     // Where there is no element, there is still a dtype.
-    let mut sums = Sums { bytes_differ: a.info.dtype != b.info.dtype, ..Sums::default() };
+    let mut sums = Sums::new(a.info.dtype != b.info.dtype);
     for first in (0..elements).step_by(WINDOW) {
         let n = WINDOW.min(elements - first);
         a_bytes.resize(n * a_width, 0);
@@ -244,93 +258,6 @@ fn compare(a: &Side<'_>, b: &Side<'_>) -> Result<Verdict, ExecuteError> {
         sums.add(&sums_of((a.info.dtype, &a_bytes), (b.info.dtype, &b_bytes)));
     }
     Ok(sums.verdict(a.info))
-}
-
-/// What figures follow from.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    different: u64,
-    max: f64,
-    change: f64,
-    first_square: f64,
-    second_square: f64,
-    dot: f64,
-    /// Whether any byte differs.
-    bytes_differ: bool,
-}
-
-/// The sums over a window, tile by tile in their order.
-fn sums_of(a: (Dtype, &[u8]), b: (Dtype, &[u8])) -> Sums {
-    let (a_width, b_width) = (width(a.0), width(b.0));
-    let tiles: Vec<Sums> = (a.1.par_chunks(TILE * a_width), b.1.par_chunks(TILE * b_width))
-        .into_par_iter()
-        .map(|(a_tile, b_tile)| {
-            let mut sums = Sums { bytes_differ: a.0 != b.0 || a_tile != b_tile, ..Sums::default() };
-            if is_float(a.0) {
-                sums.count_values((a.0, a_tile), (b.0, b_tile));
-            } else if sums.bytes_differ {
-                let pairs = a_tile.chunks(a_width).zip(b_tile.chunks(b_width));
-                sums.different = pairs.filter(|(a, b)| a != b).count() as u64;
-            }
-            sums
-        })
-        .collect();
-    let mut total = Sums::default();
-    for tile in &tiles {
-        total.add(tile);
-    }
-    total
-}
-
-impl Sums {
-    fn count_values(&mut self, first: (Dtype, &[u8]), second: (Dtype, &[u8])) {
-        // Bits tell zeros and NaNs apart; a NaN in another dtype has other bits by nature.
-        let same_dtype = first.0 == second.0;
-        let (mut olds, mut news) = ([0f32; STRIP], [0f32; STRIP]);
-        let strips = first.1.chunks(STRIP * width(first.0)).zip(second.1.chunks(STRIP * width(second.0)));
-        for (old_bytes, new_bytes) in strips {
-            let n = old_bytes.len() / width(first.0);
-            decode::<Plain, _>(first.0, old_bytes, &mut olds);
-            decode::<Plain, _>(second.0, new_bytes, &mut news);
-            for (old, new) in olds[..n].iter().zip(&news[..n]) {
-                let differs = old.to_bits() != new.to_bits();
-                self.different += u64::from(differs && (same_dtype || !old.is_nan() || !new.is_nan()));
-                let (old, new) = (f64::from(*old), f64::from(*new));
-                let change = new - old;
-                self.max = if change.abs() > self.max || change.is_nan() { change.abs() } else { self.max };
-                self.change += change * change;
-                self.first_square += old * old;
-                self.second_square += new * new;
-                self.dot += old * new;
-            }
-        }
-    }
-
-    fn add(&mut self, next: &Self) {
-        self.different += next.different;
-        self.max = if next.max > self.max || next.max.is_nan() { next.max } else { self.max };
-        self.change += next.change;
-        self.first_square += next.first_square;
-        self.second_square += next.second_square;
-        self.dot += next.dot;
-        self.bytes_differ |= next.bytes_differ;
-    }
-
-    fn verdict(&self, info: &TensorInfo) -> Verdict {
-        if !self.bytes_differ {
-            return Verdict::Equal;
-        }
-        let values = is_float(info.dtype);
-        let figure = |value: f64| (values && value.is_finite()).then_some(value);
-        Verdict::Differs(Figures {
-            elements: info.shape.iter().map(|&n| n as u64).product(),
-            different: self.different,
-            max: figure(self.max),
-            relative: figure(self.change.sqrt() / self.first_square.sqrt()),
-            cosine: figure(self.dot / (self.first_square.sqrt() * self.second_square.sqrt()))
-                .map(|cosine| cosine.clamp(-1.0, 1.0)),
-        })
-    }
 }
 
 fn as_text<S: Serializer>(key: &Key, serializer: S) -> Result<S::Ok, S::Error> {

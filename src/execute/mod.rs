@@ -26,7 +26,7 @@ mod tile;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
-pub use diff::{Comparison, Figures, Tie, Verdict, Which, diff, diff_plan};
+pub use diff::{Comparison, Figures, NotFinite, Tie, Verdict, Which, diff, diff_plan};
 pub use error::{ExecuteError, Place};
 pub use export::{
     ExportError, Exported, NewFile, Stop, Stopped, Unpublished, clear_leftovers, export, write,

@@ -4,6 +4,7 @@ mod accepted;
 mod ci;
 mod cli_about;
 mod cli_check;
+mod cli_diff;
 mod cli_export;
 mod cli_plan;
 mod conformance;

@@ -31,8 +31,14 @@ fn shares_are_written_without_exponents() {
 }
 
 fn differs(key: &str, max: f64, relative: f64) -> Comparison {
-    let figures =
-        Figures { elements: 4, different: 2, max: Some(max), relative: Some(relative), cosine: Some(0.5) };
+    let figures = Figures {
+        elements: 4,
+        different: 2,
+        max: Some(max),
+        relative: Some(relative),
+        cosine: Some(0.5),
+        not_finite: None,
+    };
     Comparison { verdict: Verdict::Differs(figures), ..equal(key) }
 }
 
@@ -53,18 +59,19 @@ fn equal(key: &str) -> Comparison {
 fn layers_are_folded_and_figures_span_them() {
     let head = Comparison { verdict: Verdict::OnlySecond, ..equal("lm_head.weight") };
     let found = [head, differs("layers.0.w", 0.25, 0.01), differs("layers.1.w", 0.5, 0.025), equal("z")];
-    let text = as_text(&found, Look::PLAIN, false);
+    let text = of(&found, Look::PLAIN, false);
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     assert!(lines[0].starts_with("lm_head.weight") && lines[0].ends_with("only in the second"), "{text}");
     assert!(lines[1].ends_with("2 tensors, max 0.5, change 1 to 2.5 %, cosine 0.500000"), "{text}");
     assert_eq!(lines.last(), Some(&"3 of 4 tensors differ (1 is in one of the two only), 1 is equal"));
-    assert_eq!(as_text(&found, Look::PLAIN, true).lines().count(), 8);
+    assert_eq!(of(&found, Look::PLAIN, true).lines().count(), 8);
 }
 
 #[test]
 fn what_has_no_change_or_no_cosine_is_not_folded_with_what_has() {
     let only = |key: &str, relative, cosine| {
-        let figures = Figures { elements: 4, different: 2, max: Some(0.5), relative, cosine };
+        let figures =
+            Figures { elements: 4, different: 2, max: Some(0.5), relative, cosine, not_finite: None };
         Comparison { verdict: Verdict::Differs(figures), ..equal(key) }
     };
     let found = [
@@ -73,7 +80,7 @@ fn what_has_no_change_or_no_cosine_is_not_folded_with_what_has() {
         only("layers.2.w", Some(1.0), None),
         differs("layers.3.w", 0.25, 0.02),
     ];
-    let text = as_text(&found, Look::PLAIN, false);
+    let text = of(&found, Look::PLAIN, false);
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     assert!(lines[0].ends_with("2 tensors, max 0.25, change 1 to 2 %, cosine 0.500000"), "{text}");
     assert!(lines[1].starts_with("layers.1.w") && lines[1].ends_with("max 0.5, from zero"), "{text}");
@@ -88,4 +95,29 @@ fn numbers_have_three_digits() {
     {
         assert_eq!(number(value), text);
     }
+}
+
+#[test]
+fn what_is_not_finite_is_told_with_the_side_it_is_on() {
+    let says =
+        |nan, infinite, only| not_finite(&NotFinite { nan, infinite, only }).collect::<Vec<_>>().join(", ");
+    assert_eq!(says([0, 0], [0, 0], [0, 0]), "");
+    assert_eq!(says([2, 0], [0, 0], [2, 0]), "2 NaN in the first only");
+    assert_eq!(says([0, 0], [1, 4], [0, 3]), "3 infinite in the second only, 1 infinite in both");
+    assert_eq!(says([1, 0], [0, 1], [0, 0]), "1 NaN or infinite in both");
+}
+
+#[test]
+fn what_has_no_figures_because_of_a_nan_is_not_folded_with_what_never_has_any() {
+    let only = |key: &str, not_finite| {
+        let figures = Figures { elements: 4, different: 2, not_finite, ..Figures::default() };
+        Comparison { verdict: Verdict::Differs(figures), ..equal(key) }
+    };
+    let nan = |n| Some(NotFinite { nan: [0, n], infinite: [0, 0], only: [0, n] });
+    let found = [only("l.0.w", nan(1)), only("l.1.w", nan(2)), only("l.2.w", None)];
+    let text = of(&found, Look::PLAIN, false);
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    assert!(lines[0].ends_with("  2 tensors, 4 of 8 elements, 3 NaN in the second only"), "{text}");
+    assert!(lines[1].starts_with("l.2.w") && lines[1].ends_with("  2 of 4 elements"), "{text}");
+    assert!(text.contains("NaN or infinite has no max") && !text.contains("the largest max"), "{text}");
 }
