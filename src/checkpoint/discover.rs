@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::listing::{self, Listing};
+use super::near::models_inside;
 use super::{ReadError, ReadErrorKind};
 
 /// The name of the index file in a directory of shards.
@@ -47,7 +48,11 @@ fn directory(dir: &Path) -> Result<Found, ReadError> {
         chosen = others.collect();
     }
     if chosen.is_empty() {
-        return Err(nothing(dir, &names));
+        let refused = nothing(dir, &names);
+        return Err(match models_inside(dir) {
+            Some(meant) => refused.help(meant),
+            None => refused,
+        });
     }
     Ok(Found::Files(chosen.into_iter().map(|name| dir.join(name)).collect()))
 }

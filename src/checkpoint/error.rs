@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::near::{elsewhere, neighbour};
 use crate::diagnostic::system;
 
 /// A refusal: the file and what is wrong with it.
@@ -91,83 +92,13 @@ impl ReadError {
         let help = if shell {
             Some("`~` and `$VAR` are not expanded: write the path out".to_owned())
         } else {
-            elsewhere(path).or_else(|| neighbour(path))
+            elsewhere(path).or_else(|| neighbour(path, &["safetensors"]))
         };
         match help {
             Some(help) => refused.help(help),
             None => refused,
         }
     }
-}
-
-/// What `--model` takes.
-pub(super) const A_MODEL: &str = "a model is a directory with `config.json` and safetensors weights";
-
-/// Names looked at in one directory; it may have millions.
-const LOOKED_AT: usize = 1000;
-
-impl ReadError {
-    /// Says of a model that is not there what a model is, and which are near, where nothing better is known.
-    pub(super) fn or_models_near(self, dir: &Path) -> Self {
-        let meant = match &self.help {
-            _ if self.kind != ReadErrorKind::NotFound => return self,
-            Some(help) if help.starts_with("did you mean") => format!("{help} {A_MODEL}"),
-            Some(_) => return self,
-            None => match models_beside(dir).as_slice() {
-                [] => A_MODEL.to_owned(),
-                [one] => format!("{A_MODEL}, such as {}", Quoted(one)),
-                more => format!("{A_MODEL}; there are {}", listed(more)),
-            },
-        };
-        self.help(meant)
-    }
-}
-
-/// The model directories that stand where a path looks for one.
-fn models_beside(path: &Path) -> Vec<String> {
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let listed = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let names = listed.read_dir().into_iter().flatten().take(LOOKED_AT).flatten();
-    let models = names.filter(|entry| entry.path().join("config.json").is_file());
-    let mut models: Vec<String> =
-        models.map(|entry| parent.join(entry.file_name()).to_string_lossy().into_owned()).collect();
-    models.sort_unstable();
-    models
-}
-
-/// What to say of a path that looks like an address or a name on a model hub.
-#[must_use]
-pub fn elsewhere(path: &Path) -> Option<String> {
-    let text = path.to_str()?;
-    let hub_name = || {
-        let (owner, name) = text.split_once('/')?;
-        let plain = |part: &str| {
-            part.starts_with(|c: char| c.is_ascii_alphanumeric())
-                && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        };
-        // A file of a directory that is there is only misspelt.
-        (plain(owner) && plain(name) && !name.contains(".safetensors") && !Path::new(owner).exists())
-            .then_some(())
-    };
-    (text.contains("://") || text.contains(":/") || hub_name().is_some()).then(|| {
-        "nothing is downloaded here: a model of a hub or web site must be fetched first, then name its directory".to_owned()
-    })
-}
-
-/// The name in the same directory that was probably meant.
-#[must_use]
-pub fn neighbour(path: &Path) -> Option<String> {
-    let wanted = path.file_name()?.to_str().filter(|name| name.len() <= 255)?;
-    let parent = path.parent()?;
-    let listed = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let names = listed
-        .read_dir()
-        .ok()?
-        .take(LOOKED_AT)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let (distance, name) = names.map(|name| (strsim::damerau_levenshtein(wanted, &name), name)).min()?;
-    (distance <= (wanted.chars().count() / 3).max(1))
-        .then(|| format!("did you mean `{}`?", parent.join(name).display()))
 }
 
 /// A name from a file, fit for a message: control characters escaped, its middle left out when it is very long.

@@ -22,6 +22,7 @@ mod index;
 mod json;
 mod key;
 mod listing;
+mod near;
 mod packing;
 mod quantization;
 mod role;
@@ -38,12 +39,13 @@ pub use affine::{AffineFormat, AffineSet};
 pub use config::ModelConfig;
 pub use discover::INDEX_FILE;
 pub use dtype::{byte_length, is_dense_float, mlx_can_load};
-pub use error::{ReadError, ReadErrorKind, ReadWarning, elsewhere, neighbour};
+pub use error::{ReadError, ReadErrorKind, ReadWarning};
 pub use file::open_regular;
 pub use header::{Header, Refused};
 pub use index::{Origin, TensorIndex, TensorInfo};
 pub use key::Key;
 pub use listing::Listing;
+pub use near::{elsewhere, models_beside_strays, neighbour, not_above_models};
 pub use packing::{Packing, UNNAMED_FLOATS, packing};
 pub use quantization::{ModuleQuantization, Quantization};
 pub use role::{Role, is_other_tower};
@@ -82,6 +84,9 @@ impl Checkpoint {
                 weights.index = sanitize(weights.index, &config);
                 Ok(Self { dir: dir.to_owned(), config, weights })
             }
+            (Err(error), Ok(_)) if error.kind == ReadErrorKind::NotFound => {
+                Err(vec![error.or_models_inside(dir)])
+            }
             (Err(error), Ok(_)) => Err(vec![error]),
             (Ok(_), Err(errors)) => Err(errors),
             // Neither is there, or nothing in the directory can be seen: one mistake.
@@ -101,11 +106,9 @@ impl Checkpoint {
 
 /// A file in place of a model directory: says what it is, if that can be seen.
 fn not_a_directory(path: &Path) -> ReadError {
-    let help = error::A_MODEL;
-    match Shard::open(path) {
-        Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory").help(help),
-        Err(error) => {
-            ReadError { reason: format!("not a model directory: {}", error.reason), ..error }.help(help)
-        }
-    }
+    let error = match Shard::open(path) {
+        Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory"),
+        Err(error) => ReadError { reason: format!("not a model directory: {}", error.reason), ..error },
+    };
+    error.or_model_around(path)
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::bar::Bar;
 use super::report::Answer;
 use super::{Exit, Outcome, output};
-use crate::checkpoint::{Checkpoint, Weights};
+use crate::checkpoint::{Checkpoint, Weights, not_above_models};
 use crate::cli::{DiffArgs, PlanFormat};
 use crate::diagnostic::{self, Code, Diagnostic, Severity, Source, render};
 use crate::execute::{Comparison, Verdict, diff, diff_plan};
@@ -52,7 +52,9 @@ fn two(first: &Path, second: &Path) -> Compared {
     // With a config beside it, a tied head is known to be one.
     let open = |path| match Checkpoint::open(path) {
         Ok(checkpoint) => Ok(checkpoint.weights),
-        Err(_) => Weights::open(path).map_err(|errors| plan::base_refusals(&errors)),
+        Err(_) => Weights::open(path)
+            .and_then(|weights| not_above_models(path).map(|()| weights).map_err(|error| vec![error]))
+            .map_err(|errors| plan::base_refusals(&errors)),
     };
     let (first, second) = (open(first)?, open(second)?);
     gather(&first, |each| diff(&first, &second, each))

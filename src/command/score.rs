@@ -104,7 +104,7 @@ fn named(error: Error) -> Error {
     let Error::File { path, reason, help } = error else { return error };
     let help = match path.symlink_metadata().map_err(|error| error.kind()) {
         Err(ErrorKind::NotFound) => {
-            let near = neighbour(&path).map_or_else(String::new, |near| format!("{near} "));
+            let near = neighbour(&path, &["txt", "md"]).map_or_else(String::new, |near| format!("{near} "));
             Some(format!("{near}{TEXT}"))
         }
         Err(ErrorKind::InvalidFilename) => Some(match help {

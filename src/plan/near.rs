@@ -11,7 +11,7 @@ use super::say;
 use super::scope::Scope;
 pub(super) use super::vocabulary::Vocabulary;
 use super::vocabulary::{LONGEST, nearest};
-use crate::checkpoint::{TensorIndex, Weights};
+use crate::checkpoint::{TensorIndex, Weights, models_beside_strays};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Matcher, Operation, Pattern, Spanned, SurgeryFile};
 
@@ -68,6 +68,11 @@ pub(super) fn donor_help(donor: &Weights, pattern: &str) -> String {
         return "the donor is a LoRA adapter: its factors have keys of their own; merge it into full weights, or into one \
                 delta a tensor, and name that"
             .into();
+    }
+    if let Some(meant) = models_beside_strays(&donor.path) {
+        return format!(
+            "the donor is read from a file that stands beside models: name the file itself if that is meant; {meant}"
+        );
     }
     let list = format!("`mlxcel surgery keys --donor {}` lists its keys", donor.path.display());
     help_with(&Vocabulary::new(&donor.index), pattern, &list)

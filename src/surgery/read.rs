@@ -29,7 +29,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
             );
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let help = neighbour(path);
+            let help = neighbour(path, &["yaml", "yml", "json"]);
             let help = help.as_deref().unwrap_or("check the path; it is relative to the current directory");
             return refuse(format!("`{shown}` does not exist"), help);
         }

@@ -22,6 +22,7 @@ mod layering;
 #[cfg(feature = "mlx")]
 mod loading;
 mod looks;
+mod near_paths;
 mod outlets;
 mod paths;
 mod planning;

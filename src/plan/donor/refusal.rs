@@ -20,7 +20,8 @@ pub(super) fn unread_config(error: &ReadError, written: &str) -> Diagnostic {
 pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {
     match error.kind {
         ReadErrorKind::NotFound if error.path == source && !source.is_symlink() => {
-            let mut help = neighbour(source).map_or_else(String::new, |near| format!("{near} "));
+            let mut help =
+                neighbour(source, &["safetensors"]).map_or_else(String::new, |near| format!("{near} "));
             help.push_str("relative donors are resolved against the directory of the surgery file");
             if file.dir.as_os_str().is_empty() {
                 help.push_str(", `.`");

@@ -1,0 +1,224 @@
+//! What is near a path that leads nowhere, or to a directory that is no model: what was probably meant.
+
+use std::path::Path;
+
+use super::error::{Quoted, listed};
+use super::{INDEX_FILE, ReadError, ReadErrorKind};
+
+/// What `--model` takes.
+const A_MODEL: &str = "a model is a directory with `config.json` and safetensors weights";
+
+/// Names looked at in one directory; it may have millions.
+const LOOKED_AT: usize = 1000;
+
+/// Endings that say what a file is, and so are no part of its name.
+const ENDINGS: [&str; 13] =
+    ["yaml", "yml", "json", "safetensors", "bin", "pt", "pth", "ckpt", "npz", "gguf", "txt", "md", "jinja"];
+
+impl ReadError {
+    /// Says of a model that is not there what a model is, and which are near, where nothing better is known.
+    pub(super) fn or_models_near(self, dir: &Path) -> Self {
+        if self.kind != ReadErrorKind::NotFound {
+            return self;
+        }
+        let meant = match &self.help {
+            // A file of weights would be no model.
+            Some(help) if help.starts_with("did you mean") => neighbour(dir, &[]),
+            Some(_) => return self,
+            None => None,
+        };
+        let near = || match models_in(dir.parent().unwrap_or(Path::new(""))).as_slice() {
+            [] => A_MODEL.to_owned(),
+            [one] => format!("{A_MODEL}, such as {}", Quoted(one)),
+            more => format!("{A_MODEL}; there are {}", listed(more)),
+        };
+        let help = meant.map_or_else(near, |meant| format!("{meant} {A_MODEL}"));
+        self.help(help)
+    }
+
+    /// Says of a directory that is no model which models are in it.
+    pub(super) fn or_models_inside(self, dir: &Path) -> Self {
+        match models_inside(dir) {
+            Some(meant) => self.help(meant),
+            None => self,
+        }
+    }
+
+    /// Says of a file what a model is, and whether it is a part of one.
+    pub(super) fn or_model_around(self, file: &Path) -> Self {
+        let dir = file.parent().filter(|dir| is_model(dir));
+        let help = match dir {
+            Some(dir) => format!("did you mean {}? {A_MODEL}", Quoted(&as_listed(dir).to_string_lossy())),
+            None => A_MODEL.to_owned(),
+        };
+        self.help(help)
+    }
+}
+
+/// Refuses a directory that is no checkpoint by its names but holds some, though weights of another name stand beside
+/// them: those are taken for a donor, never for a model.
+///
+/// # Errors
+/// Names the models.
+pub fn not_above_models(dir: &Path) -> Result<(), ReadError> {
+    let Some(meant) = models_beside_strays(dir) else { return Ok(()) };
+    let reason = "not a checkpoint, but a directory of models with a file of weights beside them";
+    Err(ReadError::unreadable(dir, reason).help(format!("name the file itself if that is meant; {meant}")))
+}
+
+/// What to say of a directory with models in it that is none by its names: it has no configuration, no index file and no
+/// `model*.safetensors`.
+#[must_use]
+pub fn models_beside_strays(dir: &Path) -> Option<String> {
+    let is_own = |name: &str| {
+        name == "config.json"
+            || name == INDEX_FILE
+            || (name.starts_with("model") && name.ends_with(".safetensors"))
+    };
+    let mut names = dir.read_dir().ok()?.flatten().map(|entry| entry.file_name());
+    if names.any(|name| name.to_str().is_some_and(is_own)) { None } else { models_inside(dir) }
+}
+
+/// The models in a directory that is none, or in the `snapshots` that the cache of a hub has there.
+pub(super) fn models_inside(dir: &Path) -> Option<String> {
+    let models = match models_in(dir) {
+        models if models.is_empty() => models_in(&dir.join("snapshots")),
+        models => models,
+    };
+    match models.as_slice() {
+        [] => None,
+        [one] => Some(format!("did you mean {}?", Quoted(one))),
+        more => Some(format!("there are models in it: {}", listed(more))),
+    }
+}
+
+/// The model directories in a directory, as one would name them.
+fn models_in(dir: &Path) -> Vec<String> {
+    let names = as_listed(dir).read_dir().into_iter().flatten().take(LOOKED_AT).flatten();
+    let paths = names.map(|entry| dir.join(entry.file_name()));
+    let mut models: Vec<String> =
+        paths.filter(|path| is_model(path)).map(|path| path.to_string_lossy().into_owned()).collect();
+    models.sort_unstable();
+    models
+}
+
+/// Whether there are a configuration and weights in a directory.
+fn is_model(dir: &Path) -> bool {
+    let names = || as_listed(dir).read_dir().into_iter().flatten().take(LOOKED_AT).flatten();
+    dir.join("config.json").is_file()
+        && names().any(|entry| entry.file_name().as_encoded_bytes().ends_with(b".safetensors"))
+}
+
+/// The directory of a path, as it can be listed.
+fn as_listed(dir: &Path) -> &Path {
+    if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
+}
+
+/// What to say of a path that looks like an address or a name on a model hub.
+#[must_use]
+pub fn elsewhere(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let hub_name = || {
+        let (owner, name) = text.split_once('/')?;
+        let plain = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        };
+        // A file of a directory that is there is only misspelt.
+        (plain(owner) && plain(name) && !name.contains(".safetensors") && !Path::new(owner).exists())
+            .then_some(())
+    };
+    (text.contains("://") || text.contains(":/") || hub_name().is_some()).then(|| {
+        "nothing is downloaded here: a model of a hub or web site must be fetched first, then name its directory".to_owned()
+    })
+}
+
+/// The name in the same directory that was probably meant: one that is spelt nearly so, or would be with another ending
+/// (or none) out of those that the file may have.
+#[must_use]
+pub fn neighbour(path: &Path, endings: &[&str]) -> Option<String> {
+    let wanted = path.file_name()?.to_str().filter(|name| name.len() <= 255)?;
+    let parent = path.parent()?;
+    let names = as_listed(parent)
+        .read_dir()
+        .ok()?
+        .take(LOOKED_AT)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let (_, name) = names.filter_map(|name| Some((distance(wanted, &name, endings)?, name))).min()?;
+    Some(format!("did you mean `{}`?", parent.join(name).display()))
+}
+
+/// How far a name is from the one that was written, if it may have been meant: what is spelt alike first, then what has the
+/// same ending, then by the order of the endings.
+fn distance(wanted: &str, name: &str, endings: &[&str]) -> Option<(usize, usize)> {
+    let apart = |wanted: &str, name: &str, most: usize| {
+        // Upper and lower case are easily confused.
+        let apart = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
+        (apart <= most).then_some(apart)
+    };
+    let whole = apart(wanted, name, (wanted.chars().count() / 3).max(1)).map(|apart| (apart, 0));
+    let ((stem, _), (other, ending)) = (split(wanted), split(name));
+    let place = match ending {
+        Some(ending) => endings.iter().position(|known| ending.eq_ignore_ascii_case(known)),
+        None => Some(endings.len()),
+    };
+    let other_ending =
+        place.and_then(|place| Some((apart(stem, other, stem.chars().count() / 3)?, 1 + place)));
+    whole.into_iter().chain(other_ending).min()
+}
+
+/// A name without its ending, where that says what the file is, and the ending.
+fn split(name: &str) -> (&str, Option<&str>) {
+    match name.rsplit_once('.') {
+        Some((stem, ending))
+            if !stem.is_empty() && ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)) =>
+        {
+            (stem, Some(ending))
+        }
+        _ => (name, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(names: &[&str], wanted: &str, endings: &[&str], expected: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        for name in names {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let expected = (!expected.is_empty())
+            .then(|| format!("did you mean `{}`?", dir.path().join(expected).display()));
+        assert_eq!(neighbour(&dir.path().join(wanted), endings), expected, "{wanted} among {names:?}");
+    }
+
+    #[test]
+    fn an_ending_that_is_missing_or_another_is_offered() {
+        const YAML: [&str; 3] = ["yaml", "yml", "json"];
+        check(&["joy.yaml", "sad.yaml"], "joy", &YAML, "joy.yaml");
+        check(&["boy.yml", "joy.yaml"], "joy.yml", &YAML, "joy.yaml");
+        check(&["joy.json", "joy.yml"], "joy", &YAML, "joy.yml");
+        check(&["joy.yaml"], "Joy.YML", &YAML, "joy.yaml");
+        check(&["joy"], "joy.yaml", &YAML, "joy");
+        check(&["happiness.yaml"], "hapiness", &YAML, "happiness.yaml");
+        check(&["donor.safetensors"], "donor.bin", &["safetensors"], "donor.safetensors");
+        check(&["donor.v2.safetensors"], "donor.v2", &["safetensors"], "donor.v2.safetensors");
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_not() {
+        check(&["joy.md", "joy.safetensors"], "joy", &["yaml"], "");
+        check(&["a.safetensors"], "b", &["safetensors"], "");
+        // What follows a dot need not be an ending.
+        check(&["qwen2.5-vl-7b"], "qwen2.1", &["safetensors"], "");
+    }
+
+    #[test]
+    fn a_misspelt_name_is_offered_whatever_its_ending() {
+        check(&["notes.txt", "zzz"], "nots.txt", &[], "notes.txt");
+        check(&["BASE", "other"], "base", &[], "BASE");
+        check(&["zzz"], "base", &[], "");
+    }
+}
