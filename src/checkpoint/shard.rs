@@ -25,8 +25,10 @@ const PREFIX: u64 = 8;
 pub struct Fingerprint {
     /// Length in bytes.
     pub len: u64,
-    /// Modification time, nanoseconds since the epoch.
+    /// Modification time, nanoseconds since the epoch. Whoever writes to the file can set it as it was.
     pub modified: u128,
+    /// The time of the system's last note about the file (its bytes, mode, owner, links), which nobody can set.
+    pub changed: u128,
     /// Device and inode where the system has them.
     pub identity: (u64, u64),
 }
@@ -34,11 +36,13 @@ pub struct Fingerprint {
 impl Fingerprint {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         // Times before the epoch exist; all that counts is that they differ when the times do.
-        let seconds = metadata.mtime().cast_unsigned();
-        let nanoseconds = metadata.mtime_nsec().cast_unsigned();
+        let time = |seconds: i64, nanoseconds: i64| {
+            u128::from(seconds.cast_unsigned()) * 1_000_000_000 + u128::from(nanoseconds.cast_unsigned())
+        };
         Self {
             len: metadata.len(),
-            modified: u128::from(seconds) * 1_000_000_000 + u128::from(nanoseconds),
+            modified: time(metadata.mtime(), metadata.mtime_nsec()),
+            changed: time(metadata.ctime(), metadata.ctime_nsec()),
             identity: (metadata.dev(), metadata.ino()),
         }
     }

@@ -72,7 +72,7 @@ fn of_path(number: Errno) -> Option<&'static str> {
             "it is on another machine, which does not answer: try again, or mount the disk anew"
         }
         Errno::MFILE | Errno::NFILE => {
-            "every shard stays open until its weights are loaded: raise the limit (`ulimit -n 4096`)"
+            "raise the limit of files that may be open at a time (`ulimit -n 4096`)"
         }
         _ => return None,
     })

@@ -1,9 +1,11 @@
 //! `mlxcel surgery export` and `mlxcel surgery diff`.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::process::Command;
 
-use crate::program::{Run, mlxcel};
+use crate::program::{Run, ended, mlxcel};
 use crate::sparse;
 
 const YAML: &str = "version: 1
@@ -243,4 +245,45 @@ fn a_link_that_leads_nowhere_is_named_and_nothing_is_written() {
     let run = check(&stage, EXPORT, 1);
     assert!(run.stderr.contains("a link to `../blobs/0123`, which does not exist"), "{}", run.stderr);
     assert!(!stage.path().join("new").exists());
+}
+
+#[test]
+fn files_have_the_modes_that_a_copy_has() {
+    let stage = tied(
+        r#"{"model_type": "llama"}"#,
+        r#"{"weight_map": {"model.norm.weight": "m.safetensors", "model.embed_tokens.weight": "m.safetensors"}}"#,
+    );
+    let at = |name: &str| stage.path().join(name);
+    // Of each file, and of what it becomes under two masks: `cp` never gives away more, and no setuid.
+    let modes = [
+        ("config.json", 0o4444, [0o444, 0o440]),
+        ("model.safetensors.index.json", 0o666, [0o644, 0o640]),
+        ("run.py", 0o6755, [0o755, 0o750]),
+        ("secret.txt", 0o600, [0o600, 0o600]),
+        // The weights are not copied: who writes them may write them.
+        ("m.safetensors", 0o440, [0o640, 0o640]),
+        ("surgery.json", 0, [0o644, 0o640]),
+    ];
+    for name in ["run.py", "secret.txt"] {
+        fs::write(at("model").join(name), "").expect("a file");
+    }
+    for (name, mode, _) in modes {
+        let path = at("model").join(name);
+        if path.exists() {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+    }
+    for (which, mask) in ["022", "027"].into_iter().enumerate() {
+        let script = format!("umask {mask}; exec '{}' {EXPORT}{mask}", env!("CARGO_BIN_EXE_mlxcel"));
+        let run = Command::new("sh").args(["-c", &script]).current_dir(stage.path()).output();
+        let run = ended(run.expect("there is `sh`"));
+        assert_eq!(run.code, 0, "{run:#?}");
+        for (name, _, expected) in modes {
+            let mode =
+                fs::metadata(at(&format!("new{mask}")).join(name)).expect("it is there").mode() & 0o7777;
+            assert_eq!(mode, expected[which], "{name} under {mask}: {mode:o}");
+        }
+        let config = fs::read_to_string(at(&format!("new{mask}/config.json"))).expect("a file");
+        assert!(config.contains(r#""tie_word_embeddings": false"#), "{config}");
+    }
 }

@@ -2,6 +2,7 @@
 //! kill leaves behind goes away with the next export. Memory is what the plan says.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -227,6 +228,14 @@ fn files_that_change_meanwhile_are_noticed() {
     };
     check_change_is_noticed("*", |stage| cut(stage.at("donor.safetensors")), "donor.safetensors");
     check_change_is_noticed("*", |stage| cut(stage.at("model/model.safetensors")), "model.safetensors");
+    // Written in place, and its time set back: there is another time, which nobody can set.
+    let secretly = |stage: &Stage| {
+        let file = fs::File::options().write(true).open(stage.at("donor.safetensors")).expect("a file");
+        let written = file.metadata().and_then(|metadata| metadata.modified()).expect("a time");
+        file.write_all_at(&[0x80, 0x3f], 100_000).expect("it can be written");
+        file.set_modified(written).expect("it can be set");
+    };
+    check_change_is_noticed("*", secretly, "donor.safetensors");
     // The rest is copied, which takes long enough.
     let spoil = |stage: &Stage| fs::write(stage.at("model/config.json"), "{}").expect("a file");
     check_change_is_noticed("model.norm.weight", spoil, "config.json");

@@ -19,8 +19,9 @@ pub use partial::{NewFile, clear_leftovers};
 pub use stop::{Stop, Stopped};
 
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{Executor, Report};
@@ -168,7 +169,9 @@ impl Writer<'_> {
     /// Writes a shard's header and all bytes that no program makes.
     fn shard(&mut self, layout: &Layout<'_>) -> Result<(), ExportError> {
         let path = self.path(layout.shard);
-        let mut file = File::create_new(&path).map_err(ExportError::write(&path))?;
+        // Whom the weights were kept from, their results are kept from; whoever writes them may write them.
+        let mode = layout.shard.path.metadata().map_or(0o666, |metadata| metadata.mode());
+        let mut file = create(&path, mode & 0o666 | 0o600).map_err(ExportError::write(&path))?;
         self.write(&mut file, &path, &layout.header)?;
         // What is not written below is made by programs, in the order of keys.
         file.set_len(layout.file_len()).map_err(ExportError::write(&path))?;
@@ -241,6 +244,11 @@ impl Writer<'_> {
     fn path(&self, shard: &Shard) -> PathBuf {
         self.folder.join(shard.path.file_name().unwrap_or_default())
     }
+}
+
+/// A new file of a mode, out of which the process's mask takes what it always does: as `cp` makes one.
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(mode).open(path)
 }
 
 fn open(path: &Path) -> Result<File, ExportError> {

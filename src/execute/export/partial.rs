@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use tempfile::{Builder, NamedTempFile};
 
 use super::Stop;
@@ -67,7 +68,7 @@ impl Drop for NewFile<'_> {
     }
 }
 
-/// Makes something beside its place, and holds it. Where nothing can be locked, it is held by nobody, and leftovers
+/// Makes something beside its place, and holds it. Where the file system locks nothing, it is held by nobody, and leftovers
 /// stay where they are.
 pub(super) fn begin<T: AsRef<Path>>(
     output: &Path,
@@ -85,10 +86,23 @@ pub(super) fn begin<T: AsRef<Path>>(
         let new = stop.begin(|| make(&builder, parent(output)))?;
         match hold(new.as_ref()) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotFound) => {}
+            Err(error) if is_short_of_something(&error) => {
+                stop.undo(|| {
+                    // Where no file may be opened any more, nobody can look into the directory, which is empty.
+                    let _ = fs::remove_dir(new.as_ref());
+                    drop(new);
+                });
+                return Err(error);
+            }
             held => return Ok((new, held.ok())),
         }
     }
     Err(ErrorKind::ResourceBusy.into())
+}
+
+/// Whether a lock was not to be had just now, though there are locks: what is written without would be taken for a leftover.
+fn is_short_of_something(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 /// Locks what was just made, unless somebody took it for a leftover meanwhile.
@@ -218,6 +232,17 @@ mod tests {
         drop(live);
         live_file.publish().unwrap();
         assert_eq!(names(parent.path()), others.len() + 1);
+    }
+
+    #[test]
+    fn what_cannot_be_locked_for_want_of_something_is_not_begun() {
+        for number in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
+            assert!(is_short_of_something(&number.into()), "{number:?}");
+        }
+        // Not every file system has locks.
+        for number in [Errno::OPNOTSUPP, Errno::NOLCK, Errno::NOSYS, Errno::ACCESS] {
+            assert!(!is_short_of_something(&number.into()), "{number:?}");
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::head::Head;
-use super::{ExportError, Stop, splice};
+use super::{ExportError, Stop, create, splice};
 use crate::checkpoint::{Fingerprint, ModelConfig};
 use crate::execute::{ExecuteError, Report};
 use crate::plan::Plan;
@@ -24,10 +25,19 @@ pub(super) fn surgery_name(plan: &Plan) -> String {
     plan.file().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The files that go along with the weights, as they are when the export begins.
+/// The files that go along with the weights.
 #[derive(Debug)]
 pub(super) struct Sidecars {
-    files: Vec<(PathBuf, Fingerprint)>,
+    files: Vec<Sidecar>,
+}
+
+/// A file, as it is when the export begins.
+#[derive(Debug)]
+struct Sidecar {
+    path: PathBuf,
+    fingerprint: Fingerprint,
+    /// Who may read, write and run it; never anything more (setuid).
+    mode: u32,
 }
 
 impl Sidecars {
@@ -39,7 +49,8 @@ impl Sidecars {
             let path = entry.map_err(ExportError::unreadable(&base.dir))?.path();
             let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, error))?;
             if metadata.is_file() && !holds_weights(&path) {
-                files.push((path, Fingerprint::of(&metadata)));
+                let mode = metadata.mode() & 0o777;
+                files.push(Sidecar { path, fingerprint: Fingerprint::of(&metadata), mode });
             }
         }
         // It was planned with what it said then.
@@ -52,7 +63,7 @@ impl Sidecars {
 
     /// Bytes of all of them.
     pub(super) fn bytes(&self) -> u64 {
-        self.files.iter().map(|(_, fingerprint)| fingerprint.len).sum()
+        self.files.iter().map(|file| file.fingerprint.len).sum()
     }
 
     /// Writes everything but the shards.
@@ -90,14 +101,14 @@ impl Sidecars {
 
     /// Copies the files, and makes sure that they are what they were.
     fn copy(&self, folder: &Path, stop: &Stop) -> Result<(), ExportError> {
-        for (path, fingerprint) in &self.files {
+        for Sidecar { path, fingerprint, mode } in &self.files {
             let changed = || ExportError::from(ExecuteError::Changed { path: path.clone() });
             let to = folder.join(path.file_name().unwrap_or_default());
             let mut source = File::open(path).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => changed(),
                 _ => ExportError::unreadable(path)(error),
             })?;
-            let mut target = File::create_new(&to).map_err(ExportError::write(&to))?;
+            let mut target = create(&to, *mode).map_err(ExportError::write(&to))?;
             copy_bytes((&mut source, path), (&mut target, &to), stop)?;
             let metadata = source.metadata().map_err(ExportError::unreadable(path))?;
             let named = fs::metadata(path).map_err(|_| changed())?;
@@ -182,13 +193,17 @@ fn list_head(text: &mut String, head: &Head, shard: &str) -> bool {
     listed
 }
 
-/// Changes a copied file, which the planner has read before.
+/// Changes a copied file, which the planner has read before. It is written anew, because its mode may forbid writing.
 fn change(path: &Path, change: impl FnOnce(&mut String) -> bool) -> Result<(), ExportError> {
     let mut text = fs::read_to_string(path).map_err(ExportError::unreadable(path))?;
+    let mode = fs::metadata(path).map_err(ExportError::unreadable(path))?.mode() & 0o777;
     if !change(&mut text) {
         return Err(ExportError::unreadable(path)(io::ErrorKind::InvalidData.into()));
     }
-    fs::write(path, text).map_err(ExportError::write(path))
+    fs::remove_file(path)
+        .and_then(|()| create(path, mode))
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(ExportError::write(path))
 }
 
 fn save(path: &Path, value: &Value) -> Result<(), ExportError> {
