@@ -2,13 +2,18 @@
 
 use clap::Parser;
 use mlxcel::cli::Cli;
-use mlxcel::command;
+use mlxcel::command::{self, Exit};
 
 fn main() {
     command::ignore_file_size();
-    let exit = match Cli::try_parse().and_then(Cli::checked) {
+    command::with_stack(run).end()
+}
+
+// What it needs of the stack must not be taken before there is one.
+#[inline(never)]
+fn run() -> Exit {
+    match Cli::try_parse().and_then(Cli::checked) {
         Ok(cli) => command::run(cli.command),
         Err(error) => command::refuse(error),
-    };
-    exit.end()
+    }
 }

@@ -28,6 +28,7 @@ mod threads;
 pub use exit::Exit;
 pub use interrupt::ignore_file_size;
 pub use refuse::refuse;
+pub use threads::with_stack;
 
 use crate::cli::{Command, SurgeryCommand};
 

@@ -220,3 +220,28 @@ fn any_number_of_threads_may_be_asked_for() {
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{number}");
     }
 }
+
+#[test]
+fn a_small_stack_is_enough() {
+    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let (open, close) = ("[".repeat(100), "]".repeat(100));
+    fs::write(stage.dir().join("deep.yaml"), format!("version: 1\noperations: {open}{close}\n"))
+        .expect("a file");
+    let run = |arguments: &str| {
+        let script = format!("ulimit -s 100; exec '{}' {arguments}", env!("CARGO_BIN_EXE_mlxcel"));
+        ended(
+            Command::new("sh")
+                .args(["-c", &script])
+                .current_dir(stage.dir())
+                .output()
+                .expect("there is `sh`"),
+        )
+    };
+    for arguments in ["--version", "--help", "surgery plan surgery.yaml --model model"] {
+        let run = run(arguments);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{arguments}");
+    }
+    assert_eq!(run("surgery plan").code, 2);
+    let run = run("surgery check deep.yaml");
+    assert!(run.code == 1 && run.stdout.contains("surgery::syntax"), "{run:#?}");
+}
