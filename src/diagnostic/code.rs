@@ -114,6 +114,7 @@ codes! {
         NoEffect = "no_effect": "the operation changes nothing",
         DeadAlternative = "dead_alternative": "an alternative of the pattern matches nothing",
         UnreachedDonor = "unreached_donor": "donor tensors that no pattern reaches",
+        WholeModel = "whole_model": "`add` adds a whole model, not a difference of two",
         GemmaNormOffset = "gemma_norm_offset": "the family uses a norm weight w as 1 + w",
         DuplicateId = "duplicate_id": "an id is listed twice",
         BiasLeft = "bias_left": "a bias that belongs to the edited tensor is left alone",

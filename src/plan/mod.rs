@@ -33,6 +33,7 @@ mod summary;
 mod tie;
 mod types;
 mod vocabulary;
+mod whole;
 
 pub use check::{
     base_refusals, check, check_without_donors, donor_refusals, no_donor_match_help, no_match_help, refuse,
@@ -85,6 +86,7 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
         .collect();
     let program::Regrouped { mut programs, overwritten } = program::regroup(&steps, &base.weights.index);
     diagnostics.extend(program::overwritten_advice(file, &overwritten, &steps));
+    diagnostics.extend(whole::advice(file, &base, &donors, &programs));
     let untied = tie::settle(file, &base, &steps, &mut programs, &mut diagnostics);
     finish(&mut diagnostics);
     let donors = donors.list;

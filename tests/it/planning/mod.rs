@@ -5,6 +5,7 @@ mod edits;
 mod heads;
 mod laws;
 mod remarks;
+mod whole;
 
 use std::path::Path;
 
