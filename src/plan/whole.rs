@@ -33,7 +33,9 @@ pub(super) fn advice(
         return Vec::new();
     }
     let mut lonely = BTreeSet::new();
-    programs.iter().for_each(|program| lonely.extend(lonely_in(program, &has_all)));
+    for program in programs {
+        lonely.extend(lonely_in(program, &has_all));
+    }
     let mut advice = Vec::new();
     for (source, (place, donor)) in adds() {
         if !(lonely.contains(&place) && is_model(donor, base)) {
@@ -95,13 +97,11 @@ fn has_all_of(donor: &Donor, base: &Checkpoint) -> bool {
 
 /// Whether a configuration stands beside a donor, and says nothing else than the base's.
 fn is_model(donor: &Donor, base: &Checkpoint) -> bool {
-    match &donor.config {
-        Some(config) => config.model_type == base.config.model_type,
-        None => {
-            let path = &donor.weights.path;
-            // Differences may be kept in the directory of a model, but not under the name of its weights.
-            let named = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"model"));
-            named && path.is_file() && path.parent().is_some_and(|dir| dir.join("config.json").is_file())
-        }
+    if let Some(config) = &donor.config {
+        return config.model_type == base.config.model_type;
     }
+    let path = &donor.weights.path;
+    // Differences may be kept in the directory of a model, but not under the name of its weights.
+    let named = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"model"));
+    named && path.is_file() && path.parent().is_some_and(|dir| dir.join("config.json").is_file())
 }
