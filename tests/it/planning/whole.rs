@@ -20,8 +20,8 @@ fn stage() -> tempfile::TempDir {
 /// How often a plan on a model has the advice; it is there and its exit code is 0 either way.
 #[track_caller]
 fn advised(stage: &tempfile::TempDir, model: &str, operations: &[&str]) -> usize {
-    let operations: String = operations.iter().map(|operation| format!("- {{{operation}}}\n")).collect();
-    let yaml = format!("version: 1\noperations:\n{operations}");
+    let operations: Vec<String> = operations.iter().map(|operation| format!("{{{operation}}}")).collect();
+    let yaml = format!("version: 1\noperations: [{}]\n", operations.join(", "));
     fs::write(stage.path().join("surgery.yaml"), yaml).expect("a file");
     let arguments = format!("surgery plan surgery.yaml --model {model} --deny warnings --json");
     let run = mlxcel(stage.path(), &arguments);
