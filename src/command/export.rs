@@ -103,7 +103,7 @@ impl Done<'_> {
         let size = bytes(exported.bytes);
         let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
         lines.push(match plan.digest() {
-            Some(digest) => format!("{written}, {digest}"),
+            Some(digest) => format!("{written}, digest {digest}"),
             None => format!("{written}, the model as it was: the surgery file changes nothing"),
         });
         lines

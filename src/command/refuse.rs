@@ -31,7 +31,8 @@ fn advise(error: &mut clap::Error) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
         _ => String::new(),
     };
-    let command = usage.trim_start_matches("Usage: mlxcel").trim_start();
+    // Whatever the program is called.
+    let command = usage.trim_start_matches("Usage: ").split_once(' ').map_or("", |(_, command)| command);
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),

@@ -215,6 +215,12 @@ fn a_wrong_command_line_is_answered_with_the_right_one() {
         assert!(run.stderr.contains("tip: ") && run.stderr.contains(tip), "{}", run.stderr);
         assert!(!run.stderr.contains("'-- ") && run.stderr.matches("tip:").count() == 1, "{}", run.stderr);
     }
+    // The program may have another name.
+    let renamed = stage.dir().join("mlxcel-0.1");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_mlxcel"), &renamed).expect("a link");
+    let run =
+        std::process::Command::new(renamed).args(["surgery", "diff", "model"]).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&run.stderr).contains("`--surgery FILE` for what"), "{run:?}");
     assert!(mlxcel(stage.dir(), "surgery plna").stderr.contains("'plan'"), "clap's own tips stay");
 }
 

@@ -34,6 +34,14 @@ fn what_cannot_be_compared_is_told_with_both_dtypes_and_shapes() {
     ] {
         assert!(says(name).ends_with(end), "{name}: {text}");
     }
+    assert!(!text.contains("dequantize"), "{text}");
+    write("c.safetensors", "l.0.weight BF16 8,8\nn BF16 4");
+    write("d.safetensors", "l.0.weight U32 8,1\nl.0.scales BF16 8,1\nl.0.biases BF16 8,1\nn BF16 4");
+    for arguments in ["surgery diff c.safetensors d.safetensors", "surgery diff d.safetensors c.safetensors"]
+    {
+        let text = check(&stage, arguments, 0).stdout;
+        assert!(text.contains("are not compared with dense ones: dequantize that side first\n"), "{text}");
+    }
     let json = check(&stage, "surgery diff a.safetensors b.safetensors --json", 0).json();
     let tensors = json["tensors"].as_array().expect("a list");
     let [w, n] = ["l.0.w", "n"].map(|key| tensors.iter().find(|one| one["key"] == key).expect("it is there"));

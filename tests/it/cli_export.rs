@@ -49,7 +49,7 @@ fn an_export_says_on_standard_error_what_was_done() {
         run.stderr
     );
     let last = run.stderr.lines().last().unwrap_or_default();
-    assert!(last.starts_with("wrote `new`: ") && last.contains(" tensors, sha256:"), "{last}");
+    assert!(last.starts_with("wrote `new`: ") && last.contains(" tensors, digest sha256:"), "{last}");
     for name in ["config.json", "model.safetensors", "surgery.json", "tokenizer.json"] {
         assert!(stage.path().join("new").join(name).is_file(), "{name}");
     }

@@ -95,3 +95,49 @@ fn check(root: &Path, place: &str, block: &Block) {
         }
     }
 }
+
+/// What a console block of the documentation shows below a command, a line each.
+fn shown(page: &str, command: &str) -> Vec<String> {
+    let mut lines = page.lines().skip_while(|line| *line != format!("$ mlxcel {command}"));
+    assert!(lines.next().is_some(), "`{command}` is not in the documentation");
+    lines.take_while(|line| *line != "```" && !line.starts_with("$ ")).map(str::to_owned).collect()
+}
+
+/// Checks lines that are shown; `…` stands for lines, or for the rest of one.
+#[track_caller]
+fn check_shown(shown: &[String], printed: &str) {
+    let mut printed = printed.lines();
+    let mut skip = false;
+    for line in shown {
+        if line.trim() == "…" {
+            skip = true;
+            continue;
+        }
+        let is_it = |printed: &&str| match line.strip_suffix('…') {
+            Some(beginning) => printed.starts_with(beginning),
+            None => printed == line,
+        };
+        let found = if skip { printed.find(is_it) } else { printed.next().filter(|printed| is_it(printed)) };
+        assert!(found.is_some(), "{line}");
+        skip = false;
+    }
+    assert!(skip || printed.next().is_none(), "there is more than is shown");
+}
+
+#[test]
+fn what_the_documentation_shows_of_export_and_diff_is_what_they_print() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    std::os::unix::fs::symlink(root.join("fixtures"), stage.path().join("fixtures")).expect("a link");
+    let read = |name: &str| fs::read_to_string(root.join(name)).expect("a page can be read");
+    let first = blocks(&read("README.md")).into_iter().next().expect("the README has a surgery file");
+    fs::write(stage.path().join("joy.yaml"), first.yaml).expect("a file");
+    let page = read("docs/surgery.md");
+    let models = "fixtures/models/tiny-tales";
+    let export = format!("surgery export joy.yaml --model {models}/base-bf16 --output joyful");
+    let run = mlxcel(stage.path(), &export);
+    check_shown(&shown(&page, &export), &run.stderr);
+    let diff = format!("surgery diff {models}/base {models}/tuned");
+    let run = mlxcel(stage.path(), &diff);
+    check_shown(&shown(&page, &diff), &run.stdout);
+}

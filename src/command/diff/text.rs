@@ -12,6 +12,8 @@ const FIGURES: &str =
 
 const NOT_FINITE: &str = "  a tensor with elements that are NaN or infinite has no max, change or cosine\n";
 
+const PACKED: &str = "  quantized weights are not compared with dense ones: dequantize that side first\n";
+
 /// The table of what differs, and what its figures are.
 pub(super) fn of(found: &[Comparison], look: Look, all: bool) -> String {
     let different: Vec<&Comparison> = found.iter().filter(|one| one.verdict != Verdict::Equal).collect();
@@ -30,6 +32,7 @@ pub(super) fn of(found: &[Comparison], look: Look, all: bool) -> String {
     let legend = [
         (FIGURES, figures.iter().any(|one| one.max.is_some())),
         (NOT_FINITE, figures.iter().any(|one| one.not_finite.is_some())),
+        (PACKED, different.iter().any(|one| is_packed_on_one_side(one))),
     ];
     for (line, needed) in legend {
         text += if needed { line } else { "" };
@@ -56,6 +59,14 @@ pub(super) fn of(found: &[Comparison], look: Look, all: bool) -> String {
         if differ == 1 { "differs" } else { "differ" },
         if equal == 1 { "is" } else { "are" },
     )
+}
+
+/// Whether a weight is dense on one side and codes on the other.
+fn is_packed_on_one_side(one: &Comparison) -> bool {
+    let dtypes = one.sides().map(|(dtype, _)| dtype);
+    one.key.as_str().ends_with(".weight")
+        && dtypes.contains(&"U32")
+        && dtypes.iter().any(|dtype| matches!(*dtype, "F16" | "BF16" | "F32"))
 }
 
 /// Tensors whose names differ in numbers only and of which the same kind of thing is to be said, in order. What has no
