@@ -148,6 +148,19 @@ fn a_name_with_another_ending_is_offered() {
         check(&stage, &format!("surgery diff model {written}"), "did you mean `vector.safetensors`?");
         check(&stage, &format!("surgery keys --donor {written}"), "did you mean `vector.safetensors`?");
     }
+    // As one would write it in that file.
+    fs::create_dir(stage.path().join("sub")).expect("a directory");
+    for (donor, meant) in [("vector", "vector.safetensors"), ("hub", "hub/snapshots/0a1b"), ("nub", "hub")] {
+        let yaml = format!("version: 1\noperations:\n- {{op: add, pattern: '*', source: {donor}}}\n");
+        fs::write(stage.path().join("sub/add.yaml"), yaml).expect("a file");
+        for near in ["hub", "vector.safetensors"] {
+            let link = stage.path().join("sub").join(near);
+            if !link.exists() {
+                symlink(Path::new("..").join(near), link).expect("a link");
+            }
+        }
+        check(&stage, "surgery check sub/add.yaml", &format!("did you mean `{meant}`?"));
+    }
     // A file of weights is no model.
     check(&stage, "surgery plan joy.yaml --model vector", "a model is a directory");
 }

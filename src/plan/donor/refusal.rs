@@ -20,8 +20,8 @@ pub(super) fn unread_config(error: &ReadError, written: &str) -> Diagnostic {
 pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {
     match error.kind {
         ReadErrorKind::NotFound if error.path == source && !source.is_symlink() => {
-            let mut help =
-                neighbour(source, &["safetensors"]).map_or_else(String::new, |near| format!("{near} "));
+            let near = neighbour(source, &["safetensors"]).map(|near| as_written(&near, file));
+            let mut help = near.map_or_else(String::new, |near| format!("{near} "));
             help.push_str("relative donors are resolved against the directory of the surgery file");
             if file.dir.as_os_str().is_empty() {
                 help.push_str(", `.`");
@@ -36,9 +36,22 @@ pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &Su
             Diagnostic::new(Code::DonorNotFound, format!("donor `{written}` does not exist")).help(help)
         }
         ReadErrorKind::NotFound if error.path == source => with_help(Code::DonorNotFound, error),
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => with_help(Code::DonorUnreadable, error),
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => {
+            let mut diagnostic = with_help(Code::DonorUnreadable, error);
+            // What is there is offered as one would write it.
+            diagnostic.help = diagnostic.help.map(|help| as_written(&help, file));
+            diagnostic
+        }
         ReadErrorKind::BadIndex => with_help(Code::BadShardIndex, error),
     }
+}
+
+/// Paths of a help, without the directory that the file's own paths are resolved against.
+fn as_written(help: &str, file: &SurgeryFile) -> String {
+    if file.dir.as_os_str().is_empty() {
+        return help.to_owned();
+    }
+    help.replace(&format!("`{}/", file.dir.display()), "`")
 }
 
 /// A refusal of weights that were named outside of a surgery file.
