@@ -5,9 +5,9 @@
 use std::ops::{AddAssign, BitAnd};
 
 use super::float::STRIP;
-use super::lanes::Group;
 #[cfg(not(target_arch = "x86_64"))]
 use super::lanes::gather;
+use super::lanes::{GROUPS, Group};
 #[cfg(target_arch = "x86_64")]
 use super::wide;
 
@@ -85,7 +85,7 @@ pub(super) type Stretch<B> = [<B as Bits>::Bytes; STRIP];
 
 /// Where a whole strip of a result goes.
 pub(super) struct Target<'t, B: Bits> {
-    groups: &'t mut [Group<B::Bytes>],
+    groups: &'t mut [Group<B::Bytes>; GROUPS],
     /// Whether nobody reads it soon, so that it need not go through the caches. Only if such stores can be used there.
     past_caches: bool,
 }
@@ -96,7 +96,7 @@ impl<'t, B: Bits> Target<'t, B> {
     pub(super) fn whole(bytes: &'t mut [u8], past_caches: bool) -> Option<Self> {
         let stretch: &mut Stretch<B> = B::elements_mut(bytes).try_into().ok()?;
         let past_caches = past_caches && can_pass_caches(stretch.as_ptr().addr());
-        Some(Self { groups: stretch.as_chunks_mut().0, past_caches })
+        Some(Self { groups: stretch.as_chunks_mut().0.try_into().ok()?, past_caches })
     }
 
     /// Stores the group number `i`.

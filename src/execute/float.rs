@@ -25,6 +25,9 @@ pub(super) trait Work:
 {
     const ZERO: Self;
     const ONE: Self;
+    /// The least sum of a strip's squares, if they are taken in this precision, that is right: those that are too small
+    /// for it are not missed.
+    const LEAST_SQUARES: f64;
     /// Exact.
     fn from_f32(value: f32) -> Self;
     /// Exact.
@@ -42,6 +45,8 @@ pub(super) trait Work:
 impl Work for f32 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+    // 1024 squares, each wrong by less than 2⁻¹⁴⁹.
+    const LEAST_SQUARES: f64 = 1e-30;
 
     #[inline(always)]
     fn from_f32(value: f32) -> Self {
@@ -78,6 +83,8 @@ impl Work for f32 {
 impl Work for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+    // No square of an f32 is too small for an f64.
+    const LEAST_SQUARES: f64 = 0.0;
 
     #[inline(always)]
     fn from_f32(value: f32) -> Self {

@@ -30,10 +30,23 @@ pub(super) trait Lanes<W>:
     fn splat(value: W) -> Self;
     /// Adds each times the other's to its sum: rounds the product, and the sum.
     fn add_products(self, other: Self, sums: &mut Partials);
+    /// Adds each to its sum.
+    fn add_to(self, sums: &mut Partials);
+}
+
+/// Work in a function of its own, compiled for a machine's instructions.
+///
+/// A compiler that sees too much at once keeps what a loop needs in memory; each loop that has to be fast is a task.
+pub(super) trait Task<M> {
+    type Made;
+    /// Always inlined in release builds, or it lacks the instructions.
+    fn work(self) -> Self::Made;
 }
 
 /// The instructions that code is compiled for.
-pub(super) trait Machine {
+pub(super) trait Machine: Sized {
+    /// Does the work with these instructions.
+    fn run<T: Task<Self>>(task: T) -> T::Made;
     /// What F16 are worked on in.
     type Halves: Lanes<f32>;
     /// What BF16 are worked on in.
@@ -58,6 +71,11 @@ pub(super) trait Machine {
 pub(super) enum Plain {}
 
 impl Machine for Plain {
+    #[inline(never)]
+    fn run<T: Task<Self>>(task: T) -> T::Made {
+        task.work()
+    }
+
     type Halves = Array<f32>;
     type Brains = Array<f32>;
     type Doubles = Array<f64>;
@@ -126,6 +144,15 @@ impl<W: Work> Lanes<W> for Array<W> {
             }
         }
     }
+
+    #[inline(always)]
+    fn add_to(self, sums: &mut Partials) {
+        for first in [0, sums.len()] {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum += self.0[first + lane].to_f64();
+            }
+        }
+    }
 }
 
 impl<W: Work> Add for Array<W> {
@@ -179,6 +206,7 @@ mod tests {
         let (a, b) = (S::Lanes::<M>::load(a), S::Lanes::<M>::load(b));
         a.add_products(b, &mut sums);
         a.add_products(a, &mut sums);
+        b.add_to(&mut sums);
         let value = (a - b) * S::Lanes::splat(S::Work::from_f64(0.1)) + b;
         let bits = S::narrow::<M>(value).map(Into::into).to_vec();
         (sums, value.store().map(Work::to_f64).to_vec(), bits)

@@ -6,7 +6,7 @@
 )]
 
 use super::bits::Bits;
-use super::float::STRIP;
+use super::float::{STRIP, Work};
 use super::lanes::{Group, Lanes, Partials};
 use super::recipe::Member;
 
@@ -129,6 +129,43 @@ pub(super) struct Groups<B: Bits> {
     exact_square: Partials,
 }
 
+/// Sums of squares over a few groups, in working precision: fewer conversions than adding up all of them in f64.
+pub(super) struct Squares<L> {
+    before: L,
+    change: L,
+}
+
+impl<L> Squares<L> {
+    /// Nothing yet.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn new<W: Work>() -> Self
+    where
+        L: Lanes<W>,
+    {
+        let nothing = L::splat(W::ZERO);
+        Self { before: nothing, change: nothing }
+    }
+
+    /// Adds up what there was.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_before<W>(&mut self, before: L)
+    where
+        L: Lanes<W>,
+    {
+        self.before = self.before + before * before;
+    }
+
+    /// Adds up what changed.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_change<W>(&mut self, before: L, after: L)
+    where
+        L: Lanes<W>,
+    {
+        let change = after - before;
+        self.change = self.change + change * change;
+    }
+}
+
 fn total<B: Bits>(counts: &Group<B>) -> u64 {
     counts.iter().map(|&n| u64::from(n.into())).sum()
 }
@@ -188,6 +225,25 @@ impl<B: Bits> Groups<B> {
     pub(super) fn add_change<W, L: Lanes<W>>(&mut self, before: L, after: L) {
         let change = after - before;
         change.add_products(change, &mut self.change_square);
+    }
+
+    /// Adds the sums over a few groups.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn add_squares<W, L: Lanes<W>>(&mut self, squares: &Squares<L>) {
+        squares.before.add_to(&mut self.before_square);
+        squares.change.add_to(&mut self.change_square);
+    }
+
+    /// Whether what was added up of a strip by [`add_squares`](Self::add_squares) is right: no square was too large for
+    /// the working precision, and none that counts too small.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn squares_are_right<W: Work>(&self, changes_counted: bool) -> bool {
+        let right = |squares: &Partials| {
+            let sum = squares.iter().sum::<f64>();
+            W::LEAST_SQUARES <= sum && sum < f64::INFINITY
+        };
+        right(&self.before_square)
+            && (!changes_counted || right(&self.change_square) || total(&self.deltas) == 0)
     }
 
     /// Counts those that were normal numbers, `least` or more, and are not any more.

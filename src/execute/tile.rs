@@ -115,8 +115,7 @@ fn strips<M: Machine, S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut 
         let here = Here { recipe, inputs: tile.inputs, at, window, past_caches: tile.past_caches };
         // Without steps there is nothing to count.
         let count = COUNT && !(recipe.steps.is_empty() && recipe.computes());
-        let tallies = if count { Some(&mut *outcome.steps) } else { None };
-        let made = fused::make::<M, S>(&here, out, tallies)
+        let made = fused::make::<M, S, COUNT>(&here, out, &mut outcome.steps)
             .or_else(|| chain.make::<M, COUNT>(&here, out, &mut outcome.steps));
         if made == Some(true) || count && zeroed::make::<M, S>(&here, out, &mut outcome) {
             continue;

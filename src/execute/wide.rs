@@ -21,7 +21,7 @@ use std::arch::x86_64::{
 use std::ops::{Add, Mul, Sub};
 
 use super::bits::Bits;
-use super::lanes::{Group, Lanes, Machine, Partials};
+use super::lanes::{Group, Lanes, Machine, Partials, Task};
 
 /// A processor with AVX2, F16C and FMA. Whoever computes with it has asked for them; that is what makes all here sound.
 /// No load or store wants alignment, but for one that says so.
@@ -50,6 +50,16 @@ type Brains = Singles<true>;
 pub(super) struct Doubles([__m256d; 4]);
 
 impl Machine for Wide {
+    fn run<T: Task<Self>>(task: T) -> T::Made {
+        #[inline(never)]
+        #[target_feature(enable = "avx2,f16c,fma")]
+        fn run<T: Task<Wide>>(task: T) -> T::Made {
+            task.work()
+        }
+        // SAFETY: the processor has them.
+        unsafe { run(task) }
+    }
+
     type Halves = Halves;
     type Brains = Brains;
     type Doubles = Doubles;
@@ -190,6 +200,20 @@ impl<const UNPACKED: bool> Lanes<f32> for Singles<UNPACKED> {
             _mm256_storeu_pd(fours[1].as_mut_ptr(), totals[1]);
         }
     }
+
+    #[inline(always)]
+    fn add_to(self, sums: &mut Partials) {
+        let Self([first, second]) = self;
+        let (fours, _) = sums.as_chunks_mut::<4>();
+        // SAFETY: the processor has them, and four f64 are a vector.
+        unsafe {
+            let values = [lower(first), upper(first), lower(second), upper(second)];
+            for i in 0..4 {
+                let sum = fours[if UNPACKED { i / 2 } else { i % 2 }].as_mut_ptr();
+                _mm256_storeu_pd(sum, _mm256_add_pd(_mm256_loadu_pd(sum), values[i]));
+            }
+        }
+    }
 }
 
 #[inline]
@@ -238,13 +262,17 @@ impl Lanes<f64> for Doubles {
 
     #[inline(always)]
     fn add_products(self, other: Self, sums: &mut Partials) {
-        let Self(products) = self * other;
+        (self * other).add_to(sums);
+    }
+
+    #[inline(always)]
+    fn add_to(self, sums: &mut Partials) {
         let (fours, _) = sums.as_chunks_mut::<4>();
         for i in 0..2 {
             // SAFETY: the processor has them, and four f64 are a vector.
             unsafe {
-                let sum = _mm256_add_pd(_mm256_loadu_pd(fours[i].as_ptr()), products[i]);
-                _mm256_storeu_pd(fours[i].as_mut_ptr(), _mm256_add_pd(sum, products[2 + i]));
+                let sum = _mm256_add_pd(_mm256_loadu_pd(fours[i].as_ptr()), self.0[i]);
+                _mm256_storeu_pd(fours[i].as_mut_ptr(), _mm256_add_pd(sum, self.0[2 + i]));
             }
         }
     }

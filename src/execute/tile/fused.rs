@@ -5,69 +5,79 @@
 
 use super::super::bits::{Highest, Stretch, Target, group};
 use super::super::float::{STRIP, Stored, Work};
-use super::super::lanes::{GROUPS, Group, Lanes as _, Machine};
+use super::super::lanes::{GROUPS, Group, Lanes as _, Machine, Task};
 use super::super::recipe::{Member, Start, Step, changes};
-use super::super::tally::{Groups, Tally};
+use super::super::tally::{Groups, Squares, Tally};
 use super::Here;
 
-/// Makes a strip, and counts if there is a tally for each step. `None` for other programs and parts of strips,
-/// `Some(false)` if a value is not finite: nothing is counted then, and the result is of no use.
+/// Groups whose squares are added up in working precision: so few that it loses nothing that anybody would see.
+const BUNCH: usize = 8;
+
+/// Makes a strip, and counts if it should: then there is a tally for each step. `None` for other programs and parts of
+/// strips, `Some(false)` if a value is not finite: nothing is counted then, and the result is of no use.
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(super) fn make<M: Machine, S: Stored>(
+pub(super) fn make<M: Machine, S: Stored, const COUNT: bool>(
     here: &Here<'_>,
     out: &mut [u8],
-    tallies: Option<&mut [Tally]>,
+    tallies: &mut [Tally],
 ) -> Option<bool> {
     let out = Target::whole(out, here.past_caches)?;
-    let splat = |parameter: f64| S::Lanes::<M>::splat(S::Work::from_f64(parameter));
-    let count = tallies.is_some();
-    let mut groups = Groups::<S::Bits>::new();
-    let sound = match (here.recipe.start, &*here.recipe.steps) {
+    match (here.recipe.start, &*here.recipe.steps) {
         (Start::From(base), [Step::Scale(factor)]) => {
-            if count && !changes::<S::Work>(*factor) {
+            if COUNT && !changes::<S::Work>(*factor) {
                 return None;
             }
             let inputs = [here.whole::<S>(base)?];
-            let by = Scaled::<M, S>(splat(*factor));
+            let by = Scaled::<S>(S::Work::from_f64(*factor));
             let member = here.recipe.member;
-            let sound = if count && member != Member::None {
-                calculate::<M, S, _, 1>(&ScaledMember(by), inputs, out, &mut groups, count)
+            let (sound, groups) = if COUNT && member != Member::None {
+                Pass::<S, _, _, COUNT>::run::<M>(ScaledMember(by), inputs, out)
             } else {
-                calculate::<M, S, _, 1>(&by, inputs, out, &mut groups, count)
+                Pass::<S, _, _, COUNT>::run::<M>(by, inputs, out)
             };
-            if let (Some([tally]), true) = (tallies, sound) {
+            if let ([tally], true) = (tallies, COUNT && sound) {
                 tally.add_scaled(&groups, S::Work::from_f64(*factor).to_f64());
                 tally.add_member(&groups, member, STRIP);
             }
-            sound
+            Some(sound)
         }
         (Start::From(base), [Step::Add { input, alpha }]) => {
             // Or not every element of the donor that is not 0 is meant to change something.
-            if count && S::Work::from_f64(*alpha) * S::LEAST == S::Work::ZERO {
+            if COUNT && S::Work::from_f64(*alpha) * S::LEAST == S::Work::ZERO {
                 return None;
             }
             let inputs = [here.whole::<S>(base)?, here.whole::<S>(*input)?];
-            let sound =
-                calculate::<M, S, _, 2>(&Added::<M, S>(splat(*alpha)), inputs, out, &mut groups, count);
-            if let (Some([tally]), true) = (tallies, sound) {
+            let added = Added::<S>(S::Work::from_f64(*alpha));
+            let (sound, groups) = Pass::<S, _, _, COUNT>::run::<M>(added, inputs, out);
+            if let ([tally], true) = (tallies, COUNT && sound) {
                 tally.add_moved(&groups);
             }
-            sound
+            Some(sound)
         }
         (Start::Mix { a, b, weights }, []) => {
             let inputs = [here.whole::<S>(a)?, here.whole::<S>(b)?];
-            let mixed = Mixed::<M, S>(splat(weights.0), splat(weights.1));
-            calculate::<M, S, _, 2>(&mixed, inputs, out, &mut groups, false)
+            let mixed = Mixed::<S>(S::Work::from_f64(weights.0), S::Work::from_f64(weights.1));
+            Some(Pass::<S, _, _, false>::run::<M>(mixed, inputs, out).0)
         }
-        _ => return None,
-    };
-    Some(sound)
+        _ => None,
+    }
 }
 
 /// Arithmetic with N inputs: no NaN may have bits that no input could have.
 trait Calculation<M: Machine, S: Stored, const N: usize> {
     fn value(&self, inputs: [S::Lanes<M>; N]) -> S::Lanes<M>;
-    fn count(groups: &mut Groups<S::Bits>, group: &Calculated<M, S, N>);
+    fn count(counts: &mut Counts<M, S>, group: &Calculated<M, S, N>);
+    /// Whether what was counted of a strip is right.
+    fn is_right(_: &Groups<S::Bits>) -> bool {
+        true
+    }
+}
+
+/// What is counted.
+struct Counts<M: Machine, S: Stored> {
+    groups: Groups<S::Bits>,
+    /// Of the groups since the last were added.
+    squares: Squares<S::Lanes<M>>,
 }
 
 /// A group of a calculation.
@@ -81,95 +91,135 @@ struct Calculated<M: Machine, S: Stored, const N: usize> {
 }
 
 /// The base times this.
-struct Scaled<M: Machine, S: Stored>(S::Lanes<M>);
+struct Scaled<S: Stored>(S::Work);
 
-impl<M: Machine, S: Stored> Calculation<M, S, 1> for Scaled<M, S> {
+impl<M: Machine, S: Stored> Calculation<M, S, 1> for Scaled<S> {
     #[inline(always)]
     fn value(&self, [base]: [S::Lanes<M>; 1]) -> S::Lanes<M> {
-        base * self.0
+        base * S::Lanes::<M>::splat(self.0)
     }
 
     #[inline(always)]
-    fn count(groups: &mut Groups<S::Bits>, group: &Calculated<M, S, 1>) {
+    fn count(counts: &mut Counts<M, S>, group: &Calculated<M, S, 1>) {
         let ([stored], [base]) = (&group.stored, group.inputs);
-        groups.count_bits(stored, &group.result, stored);
-        groups.add_before(base);
+        counts.groups.count_bits(stored, &group.result, stored);
+        counts.squares.add_before(base);
+    }
+
+    #[inline(always)]
+    fn is_right(groups: &Groups<S::Bits>) -> bool {
+        groups.squares_are_right::<S::Work>(false)
     }
 }
 
 /// The same of an affine set's scales or biases: what rounding does to them is counted too.
-struct ScaledMember<M: Machine, S: Stored>(Scaled<M, S>);
+struct ScaledMember<S: Stored>(Scaled<S>);
 
-impl<M: Machine, S: Stored> Calculation<M, S, 1> for ScaledMember<M, S> {
+impl<M: Machine, S: Stored> Calculation<M, S, 1> for ScaledMember<S> {
     #[inline(always)]
     fn value(&self, base: [S::Lanes<M>; 1]) -> S::Lanes<M> {
-        self.0.value(base)
+        Calculation::<M, S, 1>::value(&self.0, base)
     }
 
     #[inline(always)]
-    fn count(groups: &mut Groups<S::Bits>, group: &Calculated<M, S, 1>) {
-        Scaled::count(groups, group);
-        let [stored] = &group.stored;
+    fn count(Counts { groups, .. }: &mut Counts<M, S>, group: &Calculated<M, S, 1>) {
+        let ([stored], [base]) = (&group.stored, group.inputs);
+        groups.count_bits(stored, &group.result, stored);
+        groups.add_before(base);
         groups.count_fallen(stored, &group.result, S::LEAST_NORMAL);
         groups.add_error(group.value, S::widen::<M>(&group.result));
     }
 }
 
 /// The base, and the donor times this.
-struct Added<M: Machine, S: Stored>(S::Lanes<M>);
+struct Added<S: Stored>(S::Work);
 
-impl<M: Machine, S: Stored> Calculation<M, S, 2> for Added<M, S> {
+impl<M: Machine, S: Stored> Calculation<M, S, 2> for Added<S> {
     #[inline(always)]
     fn value(&self, [base, donor]: [S::Lanes<M>; 2]) -> S::Lanes<M> {
-        base + self.0 * donor
+        base + S::Lanes::<M>::splat(self.0) * donor
     }
 
     #[inline(always)]
-    fn count(groups: &mut Groups<S::Bits>, group: &Calculated<M, S, 2>) {
+    fn count(counts: &mut Counts<M, S>, group: &Calculated<M, S, 2>) {
         let ([stored, donor], [base, _]) = (&group.stored, group.inputs);
-        groups.count_bits(stored, &group.result, donor);
-        groups.add_before(base);
-        groups.add_change(base, group.value);
+        counts.groups.count_bits(stored, &group.result, donor);
+        counts.squares.add_before(base);
+        counts.squares.add_change(base, group.value);
+    }
+
+    #[inline(always)]
+    fn is_right(groups: &Groups<S::Bits>) -> bool {
+        groups.squares_are_right::<S::Work>(true)
     }
 }
 
 /// Two donors, each times its weight. There is nothing to count.
-struct Mixed<M: Machine, S: Stored>(S::Lanes<M>, S::Lanes<M>);
+struct Mixed<S: Stored>(S::Work, S::Work);
 
-impl<M: Machine, S: Stored> Calculation<M, S, 2> for Mixed<M, S> {
+impl<M: Machine, S: Stored> Calculation<M, S, 2> for Mixed<S> {
     #[inline(always)]
     fn value(&self, [a, b]: [S::Lanes<M>; 2]) -> S::Lanes<M> {
-        self.0 * a + self.1 * b
+        S::Lanes::<M>::splat(self.0) * a + S::Lanes::<M>::splat(self.1) * b
     }
 
     #[inline(always)]
-    fn count(_: &mut Groups<S::Bits>, _: &Calculated<M, S, 2>) {}
+    fn count(_: &mut Counts<M, S>, _: &Calculated<M, S, 2>) {}
 }
 
-/// Stores the values, and says whether all are finite.
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn calculate<M: Machine, S: Stored, C: Calculation<M, S, N>, const N: usize>(
-    calculation: &C,
-    inputs: [&Stretch<S::Bits>; N],
-    mut out: Target<'_, S::Bits>,
-    groups: &mut Groups<S::Bits>,
-    count: bool,
-) -> bool {
-    let mut highest = Highest::<S::Bits>::new();
-    for at in 0..GROUPS {
-        let mut stored = [[S::Bits::default(); _]; N];
-        let mut decoded = [S::Lanes::<M>::splat(S::Work::ZERO); N];
-        for n in 0..N {
-            stored[n] = group::<S::Bits>(inputs[n], at);
-            decoded[n] = S::widen::<M>(&stored[n]);
-        }
-        let value = calculation.value(decoded);
-        let result = S::narrow::<M>(value);
-        highest = highest.with(result);
-        if count {
-            C::count(groups, &Calculated { stored, inputs: decoded, value, result });
-        }
-        out.put(at, &result);
+/// A strip of a calculation: stores the values, and says whether all are finite, so that what it counted is right.
+struct Pass<'t, S: Stored, C, const N: usize, const COUNT: bool> {
+    calculation: C,
+    inputs: [&'t Stretch<S::Bits>; N],
+    out: Target<'t, S::Bits>,
+}
+
+impl<'t, S: Stored, C, const N: usize, const COUNT: bool> Pass<'t, S, C, N, COUNT> {
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn run<M: Machine>(
+        calculation: C,
+        inputs: [&'t Stretch<S::Bits>; N],
+        out: Target<'t, S::Bits>,
+    ) -> (bool, Groups<S::Bits>)
+    where
+        C: Calculation<M, S, N>,
+    {
+        M::run(Self { calculation, inputs, out })
     }
-    highest.below(S::INFINITY)
+}
+
+impl<M: Machine, S: Stored, C: Calculation<M, S, N>, const N: usize, const COUNT: bool> Task<M>
+    for Pass<'_, S, C, N, COUNT>
+{
+    type Made = (bool, Groups<S::Bits>);
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn work(self) -> Self::Made {
+        let Self { calculation, inputs, mut out } = self;
+        let mut highest = Highest::<S::Bits>::new();
+        let mut counts = Counts::<M, S> { groups: Groups::new(), squares: Squares::new() };
+        for first in (0..GROUPS).step_by(BUNCH) {
+            for at in first..first + BUNCH {
+                let mut stored = [[S::Bits::default(); _]; N];
+                let mut decoded = [S::Lanes::<M>::splat(S::Work::ZERO); N];
+                for n in 0..N {
+                    stored[n] = group::<S::Bits>(inputs[n], at);
+                    decoded[n] = S::widen::<M>(&stored[n]);
+                }
+                let value = calculation.value(decoded);
+                let result = S::narrow::<M>(value);
+                highest = highest.with(result);
+                if COUNT {
+                    C::count(&mut counts, &Calculated { stored, inputs: decoded, value, result });
+                }
+                out.put(at, &result);
+            }
+            if COUNT {
+                counts.groups.add_squares(&counts.squares);
+                counts.squares = Squares::new();
+            }
+        }
+        let groups = counts.groups;
+        (highest.below(S::INFINITY) && (!COUNT || C::is_right(&groups)), groups)
+    }
 }

@@ -197,3 +197,29 @@ fn scaling_by_one_means_to_change_nothing() {
         assert_eq!((tally.changed, tally.deltas, tally.lost), (0, 0, 0));
     }
 }
+
+#[test]
+fn squares_are_right_where_the_working_precision_has_none() {
+    let n = 3 * STRIP;
+    let stored = |dtype, number: f64| -> Vec<u8> {
+        (0..n).flat_map(|_| Value::of(dtype, number).store(dtype)).collect()
+    };
+    for dtype in [Dtype::F16, Dtype::BF16, Dtype::F32] {
+        for (base, donor) in
+            [(1e-28, 1e-30), (1.0, 1e-28), (1e25, 1e24), (3e-5, 0.0), (0.0, 1e-3), (0.0, 0.0)]
+        {
+            for step in [Step::Scale(1.5), Step::Add { input: 0, alpha: 0.5 }] {
+                let mut recipe = plain(dtype, &[n], vec![step]);
+                recipe.inputs = vec![dtype; 2];
+                recipe.start = Start::From(1);
+                let inputs = [stored(dtype, donor), stored(dtype, base)];
+                let got = run_all(&recipe, &inputs[1], &inputs, true).1.steps[0];
+                let want = tallies(&recipe, &inputs[1], &inputs)[0];
+                let close = |got: f64, want: f64| !want.is_finite() || (got - want).abs() <= 1e-4 * want;
+                assert!(close(got.before_square, want.before_square), "{got:?} {want:?} {recipe:?}");
+                assert!(close(got.change_square, want.change_square), "{got:?} {want:?} {recipe:?}");
+                assert_eq!((got.deltas, got.lost), (want.deltas, want.lost), "{recipe:?}");
+            }
+        }
+    }
+}
