@@ -21,8 +21,8 @@ use safetensors::tensor::TensorView;
 const SHAPE: [usize; 2] = [16_384, 2_048];
 const CONFIG: &str = r#"{"model_type": "llama", "tie_word_embeddings": false}"#;
 const ELEMENTS: usize = SHAPE[0] * SHAPE[1];
-/// The best of so many runs counts: what disturbs a run only ever slows it down.
-const RUNS: usize = 9;
+/// So many rounds; the median of what they say counts.
+const ROUNDS: usize = 15;
 
 /// A program: its name, the bytes it reads and writes an element and byte of width, its operations.
 const PROGRAMS: [(&str, usize, &str); 6] = [
@@ -59,27 +59,27 @@ fn main() {
                 continue;
             }
             let plan = planned(&root, operations);
-            let bytes = ELEMENTS * width * moves;
             let mut copying = Copying::new(ELEMENTS * width);
             let inputs = inputs(&plan, operations);
-            let mut fastest = [f64::INFINITY; 5];
-            // In turns, so that whatever disturbs one disturbs all.
-            for _ in 0..RUNS {
-                let round = [
-                    copying.seconds(),
-                    reading_tiles(&inputs),
-                    seconds(&plan, Executor::without_report),
-                    seconds(&plan, Executor::without_digest),
-                    seconds(&plan, Executor::new),
-                ];
-                fastest = std::array::from_fn(|i| fastest[i].min(round[i]));
-            }
-            let [copy, rest @ ..] = fastest;
-            let copy = (2 * ELEMENTS * width) as f64 / copy;
-            let speeds = rest.map(|seconds| bytes as f64 / seconds);
-            let [reading, bare, figures, digest] =
-                speeds.map(|speed| format!("{:.0} %", speed / copy * 100.0));
-            let (name, speed) = (format!("{name} {program}"), speeds[1] / 1e9);
+            // In turns, and each compared with the copy of its own round, so that whatever slows a round slows both.
+            let rounds: Vec<[f64; 5]> = (0..ROUNDS)
+                .map(|_| {
+                    [
+                        copying.seconds(),
+                        reading_tiles(&inputs),
+                        seconds(&plan, Executor::without_report),
+                        seconds(&plan, Executor::without_digest),
+                        seconds(&plan, Executor::new),
+                    ]
+                })
+                .collect();
+            let of_a_copy = |column: usize| {
+                let ratio = |round: &[f64; 5]| moves as f64 / 2.0 * round[0] / round[column];
+                format!("{:.0} %", 100.0 * median(rounds.iter().map(ratio)))
+            };
+            let [reading, bare, figures, digest] = [1, 2, 3, 4].map(of_a_copy);
+            let speed = (ELEMENTS * width * moves) as f64 / median(rounds.iter().map(|round| round[2]));
+            let (name, speed) = (format!("{name} {program}"), speed / 1e9);
             println!("{name:20} {speed:6.1} {reading:>14} {bare:>10} {figures:>13} {digest:>11}");
         }
     }
@@ -193,10 +193,10 @@ fn pruned(folder: &Path) {
             ids.join(",")
         );
         let plan = planned(&root, &prune);
-        let fastest = turns([&mut || seconds(&plan, Executor::without_report), &mut || {
+        let medians = turns([&mut || seconds(&plan, Executor::without_report), &mut || {
             seconds(&plan, Executor::without_digest)
         }]);
-        let [bare, figures] = fastest.map(|seconds| seconds * 1e3);
+        let [bare, figures] = medians.map(|seconds| seconds * 1e3);
         println!("pruning {count:4} channels of {CHANNELS}: {bare:.1} ms, {figures:.1} ms with figures");
     }
 }
@@ -253,15 +253,16 @@ fn planned(root: &Path, operations: &str) -> Plan {
     plan(&SurgeryFile::read(&file), base).expect("a plan")
 }
 
-/// The fastest of several runs of each, in turns.
+/// The median of several runs of each, in turns.
 fn turns<const N: usize>(mut runs: [&mut dyn FnMut() -> f64; N]) -> [f64; N] {
-    let mut fastest = [f64::INFINITY; N];
-    for _ in 0..RUNS {
-        for (fastest, run) in fastest.iter_mut().zip(&mut runs) {
-            *fastest = fastest.min(run());
-        }
-    }
-    fastest
+    let rounds: Vec<[f64; N]> = (0..ROUNDS).map(|_| runs.each_mut().map(|run| run())).collect();
+    std::array::from_fn(|i| median(rounds.iter().map(|round| round[i])))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// A plain copy by all threads.
@@ -285,7 +286,7 @@ impl Copying {
 }
 
 thread_local! {
-    /// Where results go: the pages are there after the first run.
+    /// Where results go: the pages are there after the first round.
     static RESULT: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 

@@ -98,10 +98,8 @@ impl<'p> Executor<'p> {
         assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
         self.release_buffers(program);
         let job = Job::new(self.plan, program, &self.pool)?;
-        // What is hashed is read soon. What counts has more in hand than registers hold, and must not wait until stores
-        // past the caches are done.
-        let past_caches = self.digest.is_none() && self.ledger.is_none();
-        let wish = Wish { count: self.ledger.is_some(), past_caches };
+        // What is hashed is read soon.
+        let wish = Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none() };
         let outcome = match &mut self.digest {
             None => job.fill(0, out, &self.pool, wish)?,
             Some(digest) => {
