@@ -259,11 +259,13 @@ impl<'p> Job<'p> {
 
 /// Works on pieces with all threads, each taking the next when it has done one, on at most [`IN_FLIGHT`] at a time, and
 /// gives the results in the order of the pieces. After an error no more pieces are begun; of several the first is told.
+/// A single piece is done at once: other threads would have to wake up for it.
 fn in_order<P: Send, T: Send>(
-    pieces: impl Iterator<Item = P> + Send,
+    pieces: impl ExactSizeIterator<Item = P> + Send,
     pool: &Pool,
     work: impl Fn(P, &mut Buffers) -> Result<T, ExecuteError> + Sync,
 ) -> Result<Vec<T>, ExecuteError> {
+    let workers = pieces.len().min(IN_FLIGHT);
     let queue = Mutex::new(pieces.enumerate());
     let failed = AtomicBool::new(false);
     let next = || {
@@ -281,7 +283,10 @@ fn in_order<P: Send, T: Send>(
             made
         })
     };
-    let mut made: Vec<_> = (0..IN_FLIGHT).into_par_iter().flat_map_iter(worker).collect();
+    let mut made: Vec<_> = match workers {
+        0 | 1 => worker(0),
+        _ => (0..workers).into_par_iter().flat_map_iter(worker).collect(),
+    };
     made.sort_unstable_by_key(|(i, _)| *i);
     made.into_iter().map(|(_, result)| result).collect()
 }
