@@ -268,11 +268,12 @@ impl Lanes<f64> for Doubles {
     #[inline(always)]
     fn add_to(self, sums: &mut Partials) {
         let (fours, _) = sums.as_chunks_mut::<4>();
-        for i in 0..2 {
+        let Self([first, second, third, last]) = self;
+        for (four, (low, high)) in fours.iter_mut().zip([(first, third), (second, last)]) {
             // SAFETY: the processor has them, and four f64 are a vector.
             unsafe {
-                let sum = _mm256_add_pd(_mm256_loadu_pd(fours[i].as_ptr()), self.0[i]);
-                _mm256_storeu_pd(fours[i].as_mut_ptr(), _mm256_add_pd(sum, self.0[2 + i]));
+                let sum = _mm256_add_pd(_mm256_loadu_pd(four.as_ptr()), low);
+                _mm256_storeu_pd(four.as_mut_ptr(), _mm256_add_pd(sum, high));
             }
         }
     }
