@@ -95,7 +95,11 @@ impl Checkpoint {
             {
                 Err(errors)
             }
-            (Err(config), Err(errors)) if errors.iter().all(|error| error.reason == config.reason) => {
+            // Leave to read is given for all files at once; anything else is wrong with each by itself.
+            (Err(config), Err(errors))
+                if config.help.as_deref().is_some_and(|help| help.contains("chmod"))
+                    && errors.iter().all(|error| error.reason == config.reason) =>
+            {
                 let refused = ReadError::unreadable(dir, format!("{} for all files in it", config.reason));
                 Err(vec![refused.help("allow reading the directory and its files (`chmod -R u+rX`)")])
             }

@@ -156,7 +156,12 @@ fn distance(wanted: &str, name: &str, endings: &[&str]) -> Option<(usize, usize)
         let apart = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
         (apart <= most).then_some(apart)
     };
-    let whole = apart(wanted, name, (wanted.chars().count() / 3).max(1)).map(|apart| (apart, 0));
+    // Of a short name one letter, but never all of it.
+    let most = match wanted.chars().count() {
+        0 | 1 => 0,
+        n => (n / 3).max(1),
+    };
+    let whole = apart(wanted, name, most).map(|apart| (apart, 0));
     let ((stem, _), (other, ending)) = (split(wanted), split(name));
     let place = match ending {
         Some(ending) => endings.iter().position(|known| ending.eq_ignore_ascii_case(known)),
@@ -220,5 +225,7 @@ mod tests {
         check(&["notes.txt", "zzz"], "nots.txt", &[], "notes.txt");
         check(&["BASE", "other"], "base", &[], "BASE");
         check(&["zzz"], "base", &[], "");
+        check(&["q", "ab"], "x", &[], "");
+        check(&["X"], "x", &[], "X");
     }
 }

@@ -40,9 +40,11 @@ pub fn github(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
     out
 }
 
-/// GitHub's escapes for the text of a command.
+/// GitHub's escapes for the text of a command. Names of files may have any other control characters, which are for
+/// terminals.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let escaped = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    escaped.replace(|sign: char| sign.is_control() && sign != '\t', "\u{fffd}")
 }
 
 /// GitHub's escapes for a property, which ends at `,` or `:`.
@@ -58,13 +60,13 @@ mod tests {
     #[test]
     fn a_diagnostic_is_one_line_and_its_signs_are_escaped() {
         let source = Source { path: "./a,b:c%.yaml".into(), text: "version: 1\nx: é\n".into() };
-        let diagnostic = Diagnostic::new(Code::UnknownField, "50% of\r\n`x`: wrong, really")
+        let diagnostic = Diagnostic::new(Code::UnknownField, "50% of\r\n`x\u{1b}[31m`: wrong, really")
             .label(11..12, "")
             .help("a: b, c");
         assert_eq!(
             github(&[diagnostic], Some(&source)),
             "::error file=a%2Cb%3Ac%25.yaml,line=2,endLine=2,col=1,endColumn=2,title=surgery%3A%3Aunknown_field\
-             ::50%25 of%0D%0A`x`: wrong, really%0Ahelp: a: b, c\n"
+             ::50%25 of%0D%0A`x\u{fffd}[31m`: wrong, really%0Ahelp: a: b, c\n"
         );
     }
 

@@ -134,3 +134,17 @@ fn an_input_that_cannot_be_reached_is_refused_with_what_is_wrong() {
     check_reading(stage.path(), "loop", "too many levels of symbolic links", "links on its way");
     check_reading(stage.path(), "file/x", "not a directory", "what stands before a `/` is a file");
 }
+
+#[test]
+fn a_model_whose_files_are_none_is_not_answered_with_their_modes() {
+    let stage = tempfile::tempdir().expect("a temporary directory");
+    for name in ["config.json", "model.safetensors"] {
+        fs::create_dir_all(stage.path().join("model").join(name)).expect("a directory");
+    }
+    let run = mlxcel(stage.path(), "surgery keys --model model");
+    let said = run.stdout + &run.stderr;
+    for name in ["config.json", "model.safetensors"] {
+        assert!(said.contains(&format!("`model/{name}`: a directory, not a file")), "{said}");
+    }
+    assert!(run.code == 1 && !said.contains("chmod"), "{said}");
+}

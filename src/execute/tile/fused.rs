@@ -14,7 +14,8 @@ use super::Here;
 const BUNCH: usize = 8;
 
 /// Makes a strip, and counts if it should: then there is a tally for each step. `None` for other programs and parts of
-/// strips, `Some(false)` if a value is not finite: nothing is counted then, and the result is of no use.
+/// strips, `Some(false)` if a value is not finite, or its square not right in working precision: nothing is counted then,
+/// and the result is of no use.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn make<M: Machine, S: Stored, const COUNT: bool>(
     here: &Here<'_>,
@@ -167,7 +168,7 @@ impl<M: Machine, S: Stored> Calculation<M, S, 2> for Mixed<S> {
     fn count(_: &mut Counts<M, S>, _: &Calculated<M, S, 2>) {}
 }
 
-/// A strip of a calculation: stores the values, and says whether all are finite, so that what it counted is right.
+/// A strip of a calculation: stores the values, and says whether all are finite and what it counted is right.
 struct Pass<'t, S: Stored, C, const N: usize, const COUNT: bool> {
     calculation: C,
     inputs: [&'t Stretch<S::Bits>; N],
