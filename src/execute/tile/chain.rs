@@ -8,7 +8,7 @@
 
 use super::super::bits::{Bits, Highest, Stretch, Target, group};
 use super::super::float::{STRIP, Stored, Values, Work};
-use super::super::lanes::{GROUPS, Group, Lanes, Machine};
+use super::super::lanes::{GROUPS, Group, Lanes, Machine, Task};
 use super::super::recipe::{Member, Recipe, Start, Step, changes};
 use super::super::tally::{Groups, Tally};
 use super::Here;
@@ -100,7 +100,9 @@ impl<S: Stored> Chain<S> {
                 *groups = Groups::new();
             }
         }
-        let sound = run::<M, S, COUNT>(here.recipe, &operands, out, &mut self.groups);
+        let pass =
+            Pass::<S, COUNT> { recipe: here.recipe, operands: &operands, out, groups: &mut self.groups };
+        let sound = M::run(pass);
         if COUNT && sound {
             for ((step, groups), tally) in here.recipe.steps.iter().zip(&self.groups).zip(tallies) {
                 match step {
@@ -113,74 +115,83 @@ impl<S: Stored> Chain<S> {
     }
 }
 
-/// Takes all groups through all steps, and says whether all results are finite.
-#[cfg_attr(not(debug_assertions), inline(always))]
-fn run<M: Machine, S: Stored, const COUNT: bool>(
-    recipe: &Recipe,
-    operands: &[Operand<'_, S::Bits, S::Work>; MOST],
-    mut out: Target<'_, S::Bits>,
-    groups: &mut [Groups<S::Bits>],
-) -> bool {
-    let splat = |parameter: f64| S::Lanes::<M>::splat(S::Work::from_f64(parameter));
-    let mut highest = Highest::<S::Bits>::new();
-    for first in (0..GROUPS).step_by(TOGETHER) {
-        let mut values = [splat(0.0); TOGETHER];
-        let mut results: [Group<S::Bits>; TOGETHER] = [[S::Bits::default(); _]; _];
-        for k in 0..TOGETHER {
-            match recipe.start {
-                Start::From(input) => values[k] = operands[input].lanes::<M, S>(first + k),
-                Start::Mix { a, b, weights } => {
-                    let (a, b) = (operands[a].lanes::<M, S>(first + k), operands[b].lanes::<M, S>(first + k));
-                    values[k] = splat(weights.0) * a + splat(weights.1) * b;
+/// A strip: takes all groups through all steps, and says whether all results are finite.
+struct Pass<'t, S: Stored, const COUNT: bool> {
+    recipe: &'t Recipe,
+    operands: &'t [Operand<'t, S::Bits, S::Work>; MOST],
+    out: Target<'t, S::Bits>,
+    groups: &'t mut [Groups<S::Bits>],
+}
+
+impl<M: Machine, S: Stored, const COUNT: bool> Task<M> for Pass<'_, S, COUNT> {
+    type Made = bool;
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn work(self) -> bool {
+        let Self { recipe, operands, mut out, groups } = self;
+        let splat = |parameter: f64| S::Lanes::<M>::splat(S::Work::from_f64(parameter));
+        let mut highest = Highest::<S::Bits>::new();
+        for first in (0..GROUPS).step_by(TOGETHER) {
+            let mut values = [splat(0.0); TOGETHER];
+            let mut results: [Group<S::Bits>; TOGETHER] = [[S::Bits::default(); _]; _];
+            for k in 0..TOGETHER {
+                match recipe.start {
+                    Start::From(input) => values[k] = operands[input].lanes::<M, S>(first + k),
+                    Start::Mix { a, b, weights } => {
+                        let (a, b) =
+                            (operands[a].lanes::<M, S>(first + k), operands[b].lanes::<M, S>(first + k));
+                        values[k] = splat(weights.0) * a + splat(weights.1) * b;
+                    }
+                    Start::Zeros | Start::InPlace => {}
                 }
-                Start::Zeros | Start::InPlace => {}
+                if COUNT {
+                    results[k] = S::narrow::<M>(values[k]);
+                }
             }
-            if COUNT {
-                results[k] = S::narrow::<M>(values[k]);
-            }
-        }
-        for (i, step) in recipe.steps.iter().enumerate() {
-            match step {
-                Step::Scale(factor) => {
-                    let (factor, changes) = (splat(*factor), changes::<S::Work>(*factor));
-                    for k in 0..TOGETHER {
-                        let was = values[k];
-                        values[k] = was * factor;
-                        if COUNT {
-                            let stored = S::narrow::<M>(values[k]);
-                            let cause = if changes { cause::<M, S>(was) } else { [S::Bits::default(); _] };
-                            groups[i].count_bits(&results[k], &stored, &cause);
-                            groups[i].add_before(was);
-                            results[k] = stored;
+            for (i, step) in recipe.steps.iter().enumerate() {
+                match step {
+                    Step::Scale(factor) => {
+                        let (factor, changes) = (splat(*factor), changes::<S::Work>(*factor));
+                        for k in 0..TOGETHER {
+                            let was = values[k];
+                            values[k] = was * factor;
+                            if COUNT {
+                                let stored = S::narrow::<M>(values[k]);
+                                let cause =
+                                    if changes { cause::<M, S>(was) } else { [S::Bits::default(); _] };
+                                groups[i].count_bits(&results[k], &stored, &cause);
+                                groups[i].add_before(was);
+                                results[k] = stored;
+                            }
                         }
                     }
-                }
-                Step::Add { input, alpha } => {
-                    let alpha = splat(*alpha);
-                    for k in 0..TOGETHER {
-                        let (was, delta) = (values[k], alpha * operands[*input].lanes::<M, S>(first + k));
-                        values[k] = was + delta;
-                        if COUNT {
-                            let stored = S::narrow::<M>(values[k]);
-                            groups[i].count_bits(&results[k], &stored, &cause::<M, S>(delta));
-                            groups[i].add_before(was);
-                            groups[i].add_change(was, values[k]);
-                            results[k] = stored;
+                    Step::Add { input, alpha } => {
+                        let alpha = splat(*alpha);
+                        for k in 0..TOGETHER {
+                            let (was, delta) = (values[k], alpha * operands[*input].lanes::<M, S>(first + k));
+                            values[k] = was + delta;
+                            if COUNT {
+                                let stored = S::narrow::<M>(values[k]);
+                                groups[i].count_bits(&results[k], &stored, &cause::<M, S>(delta));
+                                groups[i].add_before(was);
+                                groups[i].add_change(was, values[k]);
+                                results[k] = stored;
+                            }
                         }
                     }
+                    Step::Zero(_) => {}
                 }
-                Step::Zero(_) => {}
+            }
+            for k in 0..TOGETHER {
+                if !COUNT {
+                    results[k] = S::narrow::<M>(values[k]);
+                }
+                highest = highest.with(results[k]);
+                out.put(first + k, &results[k]);
             }
         }
-        for k in 0..TOGETHER {
-            if !COUNT {
-                results[k] = S::narrow::<M>(values[k]);
-            }
-            highest = highest.with(results[k]);
-            out.put(first + k, &results[k]);
-        }
+        highest.below(S::INFINITY)
     }
-    highest.below(S::INFINITY)
 }
 
 /// 1 for each value that is not 0.
