@@ -235,15 +235,20 @@ impl<B: Bits> Groups<B> {
     }
 
     /// Whether what was added up of a strip by [`add_squares`](Self::add_squares) is right: no square was too large for
-    /// the working precision, and none that counts too small.
+    /// the working precision, and none that counts too small. Where nothing is meant to change, nothing does; and if
+    /// what changes is not summed up, it is a part of what there was, so that there was nothing.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn squares_are_right<W: Work>(&self, changes_counted: bool) -> bool {
+    pub(super) fn squares_are_right<W: Work>(&self, changes_summed: bool) -> bool {
         let right = |squares: &Partials| {
             let sum = squares.iter().sum::<f64>();
             W::LEAST_SQUARES <= sum && sum < f64::INFINITY
         };
-        right(&self.before_square)
-            && (!changes_counted || right(&self.change_square) || total(&self.deltas) == 0)
+        let nothing = total(&self.deltas) == 0;
+        if changes_summed {
+            right(&self.before_square) && (nothing || right(&self.change_square))
+        } else {
+            nothing || right(&self.before_square)
+        }
     }
 
     /// Counts those that were normal numbers, `least` or more, and are not any more.
