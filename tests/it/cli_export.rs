@@ -273,6 +273,8 @@ fn files_have_the_modes_that_a_copy_has() {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
         }
     }
+    // One that nobody else may list, and into which nothing new may be written.
+    fs::set_permissions(at("model"), fs::Permissions::from_mode(0o1511)).expect("a mode");
     for (which, mask) in ["022", "027"].into_iter().enumerate() {
         let script = format!("umask {mask}; exec '{}' {EXPORT}{mask}", env!("CARGO_BIN_EXE_mlxcel"));
         let run = Command::new("sh").args(["-c", &script]).current_dir(stage.path()).output();
@@ -283,6 +285,8 @@ fn files_have_the_modes_that_a_copy_has() {
                 fs::metadata(at(&format!("new{mask}")).join(name)).expect("it is there").mode() & 0o7777;
             assert_eq!(mode, expected[which], "{name} under {mask}: {mode:o}");
         }
+        let directory = fs::metadata(at(&format!("new{mask}"))).expect("it is there").mode() & 0o7777;
+        assert_eq!(directory, [0o711, 0o710][which], "under {mask}: {directory:o}");
         let config = fs::read_to_string(at(&format!("new{mask}/config.json"))).expect("a file");
         assert!(config.contains(r#""tie_word_embeddings": false"#), "{config}");
     }

@@ -169,7 +169,7 @@ impl Writer<'_> {
     /// Writes a shard's header and all bytes that no program makes.
     fn shard(&mut self, layout: &Layout<'_>) -> Result<(), ExportError> {
         let path = self.path(layout.shard);
-        // Whom the weights were kept from, their results are kept from; whoever writes them may write them.
+        // Whoever may not read the weights may not read the results; their owner may write them.
         let mode = layout.shard.path.metadata().map_or(0o666, |metadata| metadata.mode());
         let mut file = create(&path, mode & 0o666 | 0o600).map_err(ExportError::write(&path))?;
         self.write(&mut file, &path, &layout.header)?;

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::ExportError;
@@ -15,6 +16,8 @@ pub(super) struct Place {
     pub(super) parent: PathBuf,
     /// What it will be called.
     pub(super) output: PathBuf,
+    /// Its mode, before the process's mask: the model directory's, but that its owner can write into it.
+    pub(super) mode: u32,
 }
 
 impl Place {
@@ -63,7 +66,8 @@ impl Place {
             );
         }
         // A `/` or `/.` behind the name would be in the way once the directory gets it.
-        Ok(Self { output: parent.join(name), parent: parent.to_owned() })
+        let mode = plan.base().dir.metadata().map_or(0o777, |metadata| metadata.mode() & 0o777);
+        Ok(Self { output: parent.join(name), parent: parent.to_owned(), mode: mode | 0o700 })
     }
 
     /// Refuses to begin what will not fit.

@@ -25,7 +25,7 @@ impl<'s> Staging<'s> {
     /// A new directory beside the place.
     pub(super) fn new(place: Place, stop: &'s Stop) -> Result<Self, ExportError> {
         let (folder, held) =
-            partial::begin(&place.output, 0o777, stop, |builder, parent| builder.tempdir_in(parent))
+            partial::begin(&place.output, place.mode, stop, |builder, parent| builder.tempdir_in(parent))
                 .map_err(|error| place.refused(error))?;
         Ok(Self { path: folder.path().to_owned(), folder: Some(folder), place, stop, held })
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn place(parent: &Path, name: &str) -> Place {
-        Place { parent: parent.to_owned(), output: parent.join(name) }
+        Place { parent: parent.to_owned(), output: parent.join(name), mode: 0o777 }
     }
 
     #[test]
