@@ -27,12 +27,24 @@ impl Pool {
     }
 
     /// Their bytes, without the few that they can be shifted by.
+    #[cfg(test)]
     pub(super) fn bytes(&self) -> u64 {
-        self.idle()
-            .iter()
-            .flatten()
-            .map(|buffer| buffer.capacity().saturating_sub(ROOM_TO_SHIFT) as u64)
-            .sum()
+        self.bytes_after(0, 0, 0)
+    }
+
+    /// Their bytes after a program that has so many tiles in flight, each with so many buffers of so many bytes; at most,
+    /// because which tile gets which buffers is left open. Without the few bytes that buffers can be shifted by.
+    pub(super) fn bytes_after(&self, tiles: usize, buffers: usize, bytes: u64) -> u64 {
+        let idle = self.idle();
+        let grown = |of_a_tile: &Buffers| {
+            let longer = of_a_tile.iter().enumerate().map(|(i, buffer)| {
+                let now = buffer.capacity().saturating_sub(ROOM_TO_SHIFT) as u64;
+                if i < buffers { now.max(bytes) } else { now }
+            });
+            longer.sum::<u64>() + buffers.saturating_sub(of_a_tile.len()) as u64 * bytes
+        };
+        let new = tiles.saturating_sub(idle.len()) as u64 * buffers as u64 * bytes;
+        idle.iter().map(grown).sum::<u64>() + new
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Buffers>> {
@@ -46,4 +58,29 @@ impl Pool {
 pub(super) fn shift(buffer: *const u8, offset: u64) -> usize {
     let ahead = (buffer.addr() as u64).wrapping_sub(offset) % 4096;
     if (1..ROOM_TO_SHIFT as u64).contains(&ahead) { ROOM_TO_SHIFT } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_that_are_used_again_cost_nothing_and_others_stay_beside_new_ones() {
+        let pool = Pool::default();
+        assert_eq!(pool.bytes_after(3, 2, 100), 600);
+        let two_of_a_tile =
+            || vec![Vec::with_capacity(100 + ROOM_TO_SHIFT), Vec::with_capacity(50 + ROOM_TO_SHIFT)];
+        pool.lend(|one| {
+            *one = two_of_a_tile();
+            pool.lend(|other| *other = two_of_a_tile());
+        });
+        assert_eq!(pool.bytes(), 300);
+        // As many tiles, fewer, more; longer buffers, shorter, more and none of them.
+        let after = |tiles, buffers, bytes| pool.bytes_after(tiles, buffers, bytes);
+        assert_eq!([after(2, 2, 50), after(1, 2, 50), after(3, 2, 50)], [300, 300, 400]);
+        assert_eq!(
+            [after(2, 1, 100), after(2, 2, 100), after(2, 3, 10), after(2, 0, 0)],
+            [300, 400, 320, 300]
+        );
+    }
 }

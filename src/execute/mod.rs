@@ -166,12 +166,13 @@ impl<'p> Executor<'p> {
         Ok(self.ledger.map_or_else(Report::default, |ledger| ledger.close(digest.as_deref())))
     }
 
-    /// Lets the buffers of earlier programs go where keeping them could cost more than the plan says: this program may
-    /// need all others it can have beside them.
+    /// Lets the buffers of earlier programs go where using them again, each as long as this program may want it, could
+    /// cost more than the plan says.
     fn release_buffers(&mut self, program: &Program) {
         let dtype = |donor: &TensorRef| self.plan.donor_tensor(donor).1.dtype;
-        let needed = cost::peak_extra_bytes(program, dtype);
-        if needed + self.pool.bytes() > self.plan.summary().peak_extra_bytes {
+        let (tiles, buffers, bytes) = cost::buffers(program, dtype);
+        let needed = program.result_bytes() + self.pool.bytes_after(tiles, buffers, bytes);
+        if needed > self.plan.summary().peak_extra_bytes {
             self.pool.clear();
         }
     }

@@ -36,6 +36,19 @@ pub(crate) fn extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) ->
     bytes(elements, program.dtype) + read
 }
 
+/// The buffers that a program reads into: how many tiles are in flight at most, how many buffers each of them has, and the
+/// bytes of the largest.
+pub(crate) fn buffers(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype) -> (usize, usize, u64) {
+    let elements = program.shape.iter().product::<usize>();
+    let bytes = |dtype: Dtype| (elements.min(TILE) as u64 * dtype.bitsize() as u64).div_ceil(8);
+    let (mut count, mut largest) = (0, 0);
+    for dtype in buffered(program, donor_dtype) {
+        count += 1;
+        largest = largest.max(bytes(dtype));
+    }
+    (elements.div_ceil(TILE).min(IN_FLIGHT), count, largest)
+}
+
 /// The live part of a program: everything from its last action that overwrites the whole tensor.
 pub(crate) fn live(program: &Program) -> &[(usize, Action)] {
     let start = program.actions.iter().rposition(|(_, action)| overwrites(action)).unwrap_or(0);

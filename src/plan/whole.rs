@@ -95,7 +95,7 @@ fn has_all_of(donor: &Donor, base: &Checkpoint) -> bool {
     )
 }
 
-/// Whether a configuration stands beside a donor, and says nothing else than the base's.
+/// Whether a configuration stands beside a donor, of a model of the base's type.
 fn is_model(donor: &Donor, base: &Checkpoint) -> bool {
     if let Some(config) = &donor.config {
         return config.model_type == base.config.model_type;
