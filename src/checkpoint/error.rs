@@ -28,6 +28,8 @@ pub enum ReadErrorKind {
     NotFound,
     /// There, but not a readable checkpoint.
     Unreadable,
+    /// There, but nobody gave leave to read it.
+    Forbidden,
     /// The index file and the shards disagree.
     BadIndex,
 }
@@ -70,7 +72,11 @@ impl ReadError {
         if error.kind() == io::ErrorKind::NotFound {
             return Self::not_found(path);
         }
-        Self::unreadable(path, system::says(error)).help(system::reading(error))
+        let kind = match error.kind() {
+            io::ErrorKind::PermissionDenied => ReadErrorKind::Forbidden,
+            _ => ReadErrorKind::Unreadable,
+        };
+        Self { kind, ..Self::unreadable(path, system::says(error)) }.help(system::reading(error))
     }
 
     fn not_found(path: &Path) -> Self {

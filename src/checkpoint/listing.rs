@@ -81,7 +81,9 @@ fn not_an_index(path: &Path, text: &str) -> ReadError {
 /// The text of an index file.
 pub(super) fn read(path: &Path) -> Result<String, ReadError> {
     read_text(path, LONGEST).map_err(|error| match error.kind {
-        ReadErrorKind::Unreadable => ReadError { kind: ReadErrorKind::BadIndex, ..error },
+        ReadErrorKind::Unreadable | ReadErrorKind::Forbidden => {
+            ReadError { kind: ReadErrorKind::BadIndex, ..error }
+        }
         _ => error,
     })
 }

@@ -97,7 +97,7 @@ impl Checkpoint {
             }
             // Leave to read is given for all files at once; anything else is wrong with each by itself.
             (Err(config), Err(errors))
-                if config.help.as_deref().is_some_and(|help| help.contains("chmod"))
+                if config.kind == ReadErrorKind::Forbidden
                     && errors.iter().all(|error| error.reason == config.reason) =>
             {
                 let refused = ReadError::unreadable(dir, format!("{} for all files in it", config.reason));

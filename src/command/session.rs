@@ -232,7 +232,9 @@ pub(super) fn say(diagnostics: &[Diagnostic], source: Option<&Source>) {
 fn diagnostic(error: &ReadError) -> Diagnostic {
     let code = match error.kind {
         ReadErrorKind::BadIndex => Code::BadShardIndex,
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::ModelUnreadable,
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable | ReadErrorKind::Forbidden => {
+            Code::ModelUnreadable
+        }
     };
     let diagnostic = Diagnostic::new(code, error.to_string());
     match &error.help {

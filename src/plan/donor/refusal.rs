@@ -36,7 +36,7 @@ pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &Su
             Diagnostic::new(Code::DonorNotFound, format!("donor `{written}` does not exist")).help(help)
         }
         ReadErrorKind::NotFound if error.path == source => with_help(Code::DonorNotFound, error),
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => {
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable | ReadErrorKind::Forbidden => {
             let mut diagnostic = with_help(Code::DonorUnreadable, error);
             // What is there is offered as one would write it.
             diagnostic.help = diagnostic.help.map(|help| as_written(&help, file));
@@ -58,7 +58,9 @@ fn as_written(help: &str, file: &SurgeryFile) -> String {
 pub(in crate::plan) fn named_refusal(path: &Path, error: &ReadError) -> Diagnostic {
     let code = match error.kind {
         ReadErrorKind::NotFound if error.path == path => Code::DonorNotFound,
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::DonorUnreadable,
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable | ReadErrorKind::Forbidden => {
+            Code::DonorUnreadable
+        }
         ReadErrorKind::BadIndex => Code::BadShardIndex,
     };
     with_help(code, error)
@@ -67,7 +69,9 @@ pub(in crate::plan) fn named_refusal(path: &Path, error: &ReadError) -> Diagnost
 /// A refusal of the base, as a diagnostic without a place in the YAML.
 pub(in crate::plan) fn base_refusal(error: &ReadError) -> Diagnostic {
     let code = match error.kind {
-        ReadErrorKind::NotFound | ReadErrorKind::Unreadable => Code::ModelUnreadable,
+        ReadErrorKind::NotFound | ReadErrorKind::Unreadable | ReadErrorKind::Forbidden => {
+            Code::ModelUnreadable
+        }
         ReadErrorKind::BadIndex => Code::BadShardIndex,
     };
     with_help(code, error)
