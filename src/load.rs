@@ -169,7 +169,7 @@ fn unchanged(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
     for shard in &checkpoint.weights.shards {
         if !shard.unchanged().unwrap_or(false) {
             let message = format!("`{}` changed while it was read", shard.path.display());
-            return Err(Diagnostic::new(Code::DonorChanged, message)
+            return Err(Diagnostic::new(Code::FileChanged, message)
                 .help("run again when nothing writes to the model"));
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn check_limit(weights: u64) -> Result<(), Diagnostic> {
                 bytes(needed),
                 needed.div_ceil(1024)
             );
-            Err(Diagnostic::new(Code::ModelUnreadable, message).help(help))
+            Err(Diagnostic::new(Code::LimitExceeded, message).help(help))
         }
         _ => Ok(()),
     }

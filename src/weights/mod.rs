@@ -87,8 +87,7 @@ impl WeightMap<'_> {
             });
             let array = array.filter(|array| same_shape(array, &info.shape)).ok_or_else(|| {
                 let message = format!("`{key}` is not as its file's header had it");
-                Diagnostic::new(Code::DonorChanged, message)
-                    .help("run again when nothing writes to the model")
+                Diagnostic::new(Code::FileChanged, message).help("run again when nothing writes to the model")
             })?;
             let bytes = if ties.contains_key(key) { 0 } else { array.bytes() as u64 };
             tensors.insert(key.clone(), (array.clone(), bytes));
@@ -130,5 +129,5 @@ fn same_shape(array: &Array, shape: &[usize]) -> bool {
 
 /// A failure of MLX on the way into memory.
 pub(crate) fn broken(error: &mlx::Error) -> Diagnostic {
-    Diagnostic::new(Code::ModelUnreadable, format!("MLX cannot take the weights: {error}"))
+    Diagnostic::new(Code::MlxFailed, format!("MLX cannot load the weights: {error}"))
 }

@@ -56,7 +56,7 @@ fn run(executor: &mut Executor<'_>, program: &Program, pool: &PagePool) -> Resul
     let bytes = program.shape.iter().product::<usize>() * program.dtype.bitsize() / 8;
     let mut pages = pool.take(bytes).map_err(|error| {
         let message = format!("no memory for `{}` ({bytes} bytes): {error}", program.key);
-        Diagnostic::new(Code::ModelUnreadable, message)
+        Diagnostic::new(Code::OutOfMemory, message)
     })?;
     executor.run(program, pages.as_mut()).map_err(|error| Diagnostic::from(&error))?;
     Array::from_owner(pages, &shape, dtype).map_err(|error| broken(&error))

@@ -41,7 +41,9 @@ fn every_error_has_a_refused_file() {
     let cases = cases();
     let names: Vec<_> =
         cases.iter().filter_map(|case| case.file_name()?.to_str()?.split('-').next()).collect();
-    let errors = Code::ALL.iter().filter(|code| code.severity() == Severity::Error);
+    // No file can make the machine fail.
+    let errors =
+        Code::ALL.iter().filter(|code| code.severity() == Severity::Error && code.namespace() != "system");
     let without: Vec<&str> = errors.map(|code| code.name()).filter(|code| !names.contains(code)).collect();
     assert_eq!(without, [""; 0]);
 }
