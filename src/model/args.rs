@@ -2,32 +2,28 @@
 
 use serde_json::{Map, Value};
 
-use crate::checkpoint::ModelConfig;
+use crate::checkpoint::{Family, ModelConfig, TextConfig};
 use crate::diagnostic::{Code, Diagnostic};
 
-/// The values of a text model's configuration; null counts as missing.
+/// The values of a text model's configuration; `null` counts as missing.
 pub(super) struct Args<'c> {
     config: &'c ModelConfig,
-    text: &'c Map<String, Value>,
-    /// Whether the text model has a part of its own.
-    nested: bool,
+    text: TextConfig<'c>,
 }
 
 impl<'c> Args<'c> {
     /// The text model's part of a configuration.
     pub(super) fn new(config: &'c ModelConfig) -> Self {
-        let nested = config.json.get("text_config").and_then(Value::as_object);
-        Self { config, text: nested.unwrap_or(&config.json), nested: nested.is_some() }
+        Self { config, text: config.text() }
     }
 
     fn get(&self, name: &str) -> Option<&'c Value> {
-        let given = |map: &'c Map<String, Value>| map.get(name).filter(|value| !value.is_null());
-        given(self.text).or_else(|| given(&self.config.json))
+        self.text.get(name)
     }
 
-    /// Whether the text model's part says anything of this, null included.
-    pub(super) fn says(&self, name: &str) -> bool {
-        self.text.contains_key(name)
+    /// Whether the text model's part has this field, `null` included.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        self.text.mentions(name)
     }
 
     /// A positive integer, if given.
@@ -47,7 +43,7 @@ impl<'c> Args<'c> {
 
     /// A positive integer that a text model's own configuration may leave out, as published vision-language models do.
     pub(super) fn size_or(&self, name: &str, default: Option<u64>) -> Result<usize, Diagnostic> {
-        let default = default.filter(|_| self.nested).and_then(|size| usize::try_from(size).ok());
+        let default = default.filter(|_| self.text.is_nested()).and_then(|size| usize::try_from(size).ok());
         self.size(name)?.or(default).ok_or_else(|| missing(name))
     }
 
@@ -113,7 +109,12 @@ impl<'c> Args<'c> {
 
     /// The text model's type.
     pub(super) fn model_type(&self) -> &'c str {
-        self.config.text_model_type()
+        self.text.model_type()
+    }
+
+    /// The text model's family.
+    pub(super) fn family(&self) -> &'static Family {
+        self.config.family()
     }
 
     /// An object, if given.

@@ -12,26 +12,21 @@ use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation};
 use crate::checkpoint::ModelConfig;
 use crate::diagnostic::Diagnostic;
-use crate::nn::{Activation, AttentionSpec, MlpShape, NormSpec};
+use crate::nn::{Activation, AttentionSpec, MlpShape};
 use crate::weights::WeightMap;
-
-/// What Gemma's norms store.
-pub(super) fn norm(sizes: &Sizes) -> NormSpec {
-    NormSpec { plus_one: true, ..sizes.norm() }
-}
 
 /// Builds the model.
 pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
     let args = &Args::new(config);
     expect_activation(args, Activation::GeluTanh)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
     let windows = sizes.windows(args, |layer| layer.is_multiple_of(2))?;
     let attention = attention(args, &sizes, Some(50.0))?;
     let multipliers = multipliers(args, &sizes, Some(30.0))?;
     let mlp = sizes.mlp(Activation::GeluTanh, false);
 
-    Decoder::build(weights, sizes, &[rope], norm(&sizes), multipliers, |layer| {
+    Decoder::build(weights, sizes, &[rope], sizes.norm(), multipliers, |layer| {
         let attention = AttentionSpec { window: layer.of(&windows), ..attention };
         block(layer, 0, &attention, mlp)
     })
@@ -64,7 +59,7 @@ pub(super) fn multipliers(
 
 /// A bound, if there is one: null is none where the configuration says null, and `default` where it says nothing.
 fn softcap(args: &Args<'_>, name: &str, default: Option<f64>) -> Result<Option<f32>, Diagnostic> {
-    let default = if args.says(name) { None } else { default };
+    let default = if args.mentions(name) { None } else { default };
     let cap = args.number(name)?.or(default).map(|cap| positive(name, cap)).transpose()?;
     #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
     Ok(cap.map(|cap| cap as f32))

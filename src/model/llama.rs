@@ -16,9 +16,9 @@ use crate::weights::WeightMap;
 pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
-    let windows = sizes.windows(args, |_| matches!(args.model_type(), "mistral" | "mistral3"))?;
+    let windows = sizes.windows(args, |_| args.family().slides_everywhere)?;
     let bias = args.flag("attention_bias", false)?;
     let mlp = sizes.mlp(Activation::Silu, args.flag("mlp_bias", false)?);
     let attention = AttentionSpec { bias, output_bias: bias, ..AttentionSpec::plain(sizes.attention) };

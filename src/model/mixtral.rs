@@ -16,9 +16,9 @@ use crate::weights::WeightMap;
 pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(1_000_000.0))?;
-    let windows = sizes.windows(args, |_| true)?;
+    let windows = sizes.windows(args, |_| args.family().slides_everywhere)?;
     let attention = AttentionSpec::plain(sizes.attention);
     let count = args.required_size("num_local_experts")?;
     let experts = ExpertsShape {

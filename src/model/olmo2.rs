@@ -16,7 +16,7 @@ use crate::weights::WeightMap;
 pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
     let bias = args.flag("attention_bias", false)?;
     let mlp = sizes.mlp(Activation::Silu, false);

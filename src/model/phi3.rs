@@ -16,11 +16,12 @@ use crate::weights::WeightMap;
 pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
-    let windows = sizes.windows(args, |_| true)?;
+    let windows = sizes.windows(args, |_| args.family().slides_everywhere)?;
     let mlp = sizes.mlp(Activation::Silu, false);
-    let attention = AttentionSpec { fused: true, ..AttentionSpec::plain(sizes.attention) };
+    let attention =
+        AttentionSpec { fused: args.family().has_fused_projections, ..AttentionSpec::plain(sizes.attention) };
 
     Decoder::build(weights, sizes, &[rope], sizes.norm(), Multipliers::default(), |layer| {
         let attention = AttentionSpec { window: layer.of(&windows), ..attention };

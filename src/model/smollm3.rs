@@ -16,7 +16,7 @@ use crate::weights::WeightMap;
 pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(2_000_000.0))?;
     let rotates = rotates(args, &sizes)?;
     let slides = args.flag("use_sliding_window", false)?;

@@ -9,7 +9,7 @@ use crate::surgery::Operation;
 /// Advises that scaling (or slerping) w is not scaling 1 + w.
 pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[usize], draft: &mut Draft) {
     let family = context.config().text_model_type();
-    if !adds_one(family, context.base.weights.format.as_deref()) {
+    if !context.config().family().adds_one_to_norms(context.base.weights.format.as_deref()) {
         return;
     }
     let keys = targets.iter().map(|&target| context.entry(target).0);
@@ -23,16 +23,6 @@ pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[us
     let diagnostic = Diagnostic::new(Code::GemmaNormOffset, message)
         .help("to change the gain itself, `exclude` the norms here and `add` a task vector for them");
     draft.say(operation.pattern.mark(diagnostic, ""));
-}
-
-/// Families whose stored norm weight is an offset from 1. Conversions to MLX of the Qwen hybrids store 1 + w itself.
-fn adds_one(family: &str, format: Option<&str>) -> bool {
-    match family {
-        "gemma" | "gemma2" | "gemma3" | "gemma3_text" | "paligemma" | "recurrent_gemma" => true,
-        "qwen3_next" | "qwen3_next_text" | "qwen3_5" | "qwen3_5_text" | "qwen3_5_moe"
-        | "qwen3_5_moe_text" => format == Some("pt"),
-        _ => false,
-    }
 }
 
 fn is_norm(key: &Key) -> bool {
@@ -51,13 +41,5 @@ mod tests {
         assert!(norm("model.norm.weight"));
         assert!(!norm("model.layers.0.mlp.up_proj.weight"));
         assert!(!norm("vision_tower.post_layernorm.weight"));
-    }
-
-    #[test]
-    fn converted_qwen_hybrids_have_plain_norms() {
-        assert!(adds_one("qwen3_next", Some("pt")));
-        assert!(!adds_one("qwen3_next", Some("mlx")));
-        assert!(adds_one("gemma2", None));
-        assert!(!adds_one("llama", None));
     }
 }

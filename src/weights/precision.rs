@@ -5,7 +5,7 @@
 //! is faster than bf16; unquantized models are converted when every weight stays finite and the family's activations
 //! are known to as well. `--dtype` overrides both.
 
-use crate::checkpoint::{Checkpoint, Dtype as Stored, Packing, packing};
+use crate::checkpoint::{Checkpoint, Dtype as Stored, Family, Packing, packing};
 use crate::mlx::{self, Array, Device, Dtype};
 
 /// What was asked for with `--dtype`.
@@ -54,9 +54,6 @@ pub struct Holdings {
     pub f32_bytes: u64,
 }
 
-/// Families whose activations leave the range of f16 although their weights do not.
-const EXEMPT: [&str; 2] = ["gemma", "qwen2"];
-
 impl Policy {
     /// Everything stays as the checkpoint has it.
     #[must_use]
@@ -98,7 +95,7 @@ impl Policy {
                 }
             },
             (Precision::Auto, Device::Gpu) => {
-                let exempt = EXEMPT.iter().any(|family| holdings.model_type.starts_with(family));
+                let exempt = !Family::of(&holdings.model_type).is_f16_safe;
                 if holdings.quantized || !holdings.bf16 {
                     Ok(Self::native())
                 } else if exempt {

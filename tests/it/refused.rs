@@ -80,12 +80,13 @@ fn answer(case: &Path, name: &str) -> String {
 
 /// The list of families grows, and no fixture with it.
 fn families_left_out(text: String) -> String {
-    let list =
-        text.split_once("known are ").and_then(|(before, rest)| Some((before, rest.split_once(';')?.1)));
+    let list = text
+        .split_once("supported types are ")
+        .and_then(|(before, rest)| Some((before, rest.split_once(';')?.1)));
     match list {
         Some((before, after)) => {
             let after: Vec<&str> = after.split_whitespace().collect();
-            format!("{before}known are …; {}\n\n", after.join(" "))
+            format!("{before}supported types are …; {}\n\n", after.join(" "))
         }
         None => text,
     }

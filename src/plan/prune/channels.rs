@@ -97,7 +97,7 @@ impl Mlp {
         let family = context.config().text_model_type();
         let mut width = inputs.first().map(|(_, linear, _)| linear.rows);
         if let Some(fused) = find("gate_up_proj")? {
-            if family != "phi3" {
+            if !context.config().family().has_fused_projections {
                 let reason = format!("the order of rows in `gate_up_proj` of `{family}` is not known");
                 return Err(Obstacle::layout(reason, "prune whole layers instead"));
             }
