@@ -3,25 +3,22 @@
 //! As `gemma2` without bounds, with heads of queries and keys normalized; five layers with a sliding window and a base
 //! of their own for each layer without.
 
-use super::Model;
-use super::args::{Args, refuse};
+use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
 use super::gemma2::{attention, block, multipliers};
 use super::rotary::{Theta, rope_of};
 use super::sizes::{Sizes, expect_activation};
+use super::{ConfigError, Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec, HeadNorm};
 use crate::weights::WeightMap;
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::GeluTanh)?;
     if args.flag("use_bidirectional_attention", false)? {
-        return Err(refuse(
-            "`use_bidirectional_attention` makes a model that cannot continue texts".to_owned(),
-        ));
+        return Err(ConfigError::Bidirectional.into());
     }
     let sizes = Sizes::lower(args)?;
     let width = sizes.attention.head_dim;

@@ -2,18 +2,17 @@
 //!
 //! Pre-norm blocks, grouped-query attention with rotary positions, `SwiGLU`. Mistral adds a sliding window.
 
-use super::Model;
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
 use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation};
+use super::{Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec};
 use crate::weights::WeightMap;
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
     let sizes = Sizes::lower(args)?;

@@ -2,18 +2,17 @@
 //!
 //! As `mistral`, with a mixture of experts in the place of the feed-forward network.
 
-use super::Model;
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
 use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation, experts_taken};
+use super::{Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec, ExpertsShape};
 use crate::weights::WeightMap;
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
     let sizes = Sizes::lower(args)?;

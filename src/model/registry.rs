@@ -1,14 +1,14 @@
 //! [`build`]: from a configuration and weights to the model that runs them.
 
 use super::{
-    Model, gemma2, gemma3_text, granite, llama, mixtral, olmo2, phi3, qwen2, qwen3, qwen3_moe, smollm3,
+    Model, ModelError, gemma2, gemma3_text, granite, llama, mixtral, olmo2, phi3, qwen2, qwen3, qwen3_moe,
+    smollm3,
 };
-use crate::checkpoint::{Architecture, Family, Key, ModelConfig};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::checkpoint::{Architecture, Key, ModelConfig};
 use crate::weights::WeightMap;
 
 /// Builds a model from its configuration and weights.
-type Builder = fn(&ModelConfig, &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic>;
+type Builder = fn(&ModelConfig, &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError>;
 
 /// The builder of each architecture.
 fn builder(architecture: Architecture) -> Builder {
@@ -33,17 +33,13 @@ const IGNORABLE: [&str; 2] = [".rotary_emb.inv_freq", ".attention.masked_bias"];
 /// Builds the model that a configuration asks for, taking every tensor it needs; none may be left.
 ///
 /// # Errors
-/// `unsupported_model`, `tensor_missing`, `tensor_left_over`, or a configuration that disagrees with the tensors.
-pub fn build(config: &ModelConfig, mut weights: WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+/// An unsupported family or configuration, or tensors that do not fit the configuration.
+pub fn build(config: &ModelConfig, mut weights: WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let Some(architecture) = config.family().architecture else {
-        let message = match config.text_model_type() {
-            "" => "`config.json` has no `model_type`".to_owned(),
-            other => format!("unsupported `model_type` `{other}`"),
-        };
-        let supported: Vec<String> = Family::supported_types().map(|name| format!("`{name}`")).collect();
-        let help =
-            format!("supported types are {}; `mlxcel surgery` works with every type", supported.join(", "));
-        return Err(Diagnostic::new(Code::UnsupportedModel, message).help(help));
+        return Err(match config.text_model_type() {
+            "" => ModelError::NoModelType,
+            other => ModelError::UnsupportedType(other.to_owned()),
+        });
     };
     let model = builder(architecture)(config, &mut weights)?;
     weights.close(|key: &Key| IGNORABLE.iter().any(|end| key.as_str().ends_with(end)))?;

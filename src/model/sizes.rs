@@ -1,8 +1,8 @@
 //! [`Sizes`]: what every family here reads of `config.json`.
 
-use super::args::{Args, refuse};
+use super::ConfigError;
+use super::args::Args;
 use crate::checkpoint::NormOffset;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::nn::{Activation, AttentionShape, MlpShape, NormSpec, Window};
 
 /// What every family here reads of `config.json`.
@@ -20,7 +20,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Reads them. What the file leaves out is the family's default, if there is one.
-    pub(super) fn lower(args: &Args<'_>) -> Result<Self, Diagnostic> {
+    pub(super) fn lower(args: &Args<'_>) -> Result<Self, ConfigError> {
         let (config, defaults) = (args.config(), args.family().defaults);
         let hidden = args.size_or("hidden_size", config.hidden_size)?;
         let (heads, kv_heads, head_dim) = args.heads(hidden)?;
@@ -57,7 +57,7 @@ impl Sizes {
         &self,
         args: &Args<'_>,
         is_sliding: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Window>, Diagnostic> {
+    ) -> Result<Vec<Window>, ConfigError> {
         let window = args.size("sliding_window")?;
         let sliding: Vec<bool> = match args.words("layer_types")? {
             None => (0..self.layers).map(is_sliding).collect(),
@@ -65,8 +65,13 @@ impl Sizes {
                 types.iter().map(|&kind| kind == "sliding_attention").collect()
             }
             Some(types) => {
-                let message = format!("`layer_types` has {} entries for {} layers", types.len(), self.layers);
-                return Err(refuse(message));
+                let (found, needed) = (types.len(), self.layers);
+                return Err(ConfigError::Length {
+                    name: "layer_types".to_owned(),
+                    found,
+                    needed,
+                    of: "layers",
+                });
             }
         };
         Ok(sliding.into_iter().map(|sliding| window.filter(|_| sliding)).collect())
@@ -74,7 +79,7 @@ impl Sizes {
 }
 
 /// Checks that the configuration asks for this activation, under either of its names, or for none.
-pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Result<(), Diagnostic> {
+pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Result<(), ConfigError> {
     let known = match activation {
         Activation::Silu => "silu",
         Activation::GeluTanh => "gelu_pytorch_tanh",
@@ -84,8 +89,11 @@ pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Resu
             None => {}
             Some(word) if word == known => return Ok(()),
             Some(other) => {
-                let message = format!("`{name}` `{other}` is not what `{}` computes", args.model_type());
-                return Err(Diagnostic::new(Code::UnsupportedModel, message));
+                return Err(ConfigError::UnsupportedActivation {
+                    name,
+                    value: other.to_owned(),
+                    model_type: args.model_type().to_owned(),
+                });
             }
         }
     }
@@ -93,10 +101,10 @@ pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Resu
 }
 
 /// How many of `count` experts a token takes.
-pub(super) fn experts_taken(args: &Args<'_>, count: usize) -> Result<usize, Diagnostic> {
+pub(super) fn experts_taken(args: &Args<'_>, count: usize) -> Result<usize, ConfigError> {
     let taken = args.required_size("num_experts_per_tok")?;
     if taken > count {
-        return Err(refuse(format!("`num_experts_per_tok` is {taken}, but there are {count} experts")));
+        return Err(ConfigError::TooFewExperts { taken, count });
     }
     Ok(taken)
 }

@@ -2,9 +2,8 @@
 
 use super::mask::{Window, mask};
 use super::{Batch, Linear, NormSpec, Turn};
-use crate::diagnostic::Diagnostic;
 use crate::mlx::{self, Array, Device, Mask, Result};
-use crate::weights::{WeightMap, broken};
+use crate::weights::{WeightMap, WeightsError};
 
 /// Head counts and widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +111,7 @@ impl Attention {
         module: &str,
         layer: usize,
         spec: &AttentionSpec,
-    ) -> Result<Self, Diagnostic> {
+    ) -> Result<Self, WeightsError> {
         let AttentionShape { hidden, heads, kv_heads, head_dim } = spec.shape;
         let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
         let query_key_value = if spec.fused {
@@ -122,7 +121,7 @@ impl Attention {
             Linear::stacked(weights, module, &parts, hidden, spec.bias)?
         };
         let norm = Gains::new(weights, module, spec)?;
-        let int = |n: usize| mlx::int(n).map_err(|error| broken(&error));
+        let int = mlx::int;
         #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
         let scale = spec.scale as f32;
         Ok(Self {
@@ -225,11 +224,11 @@ impl Attention {
 }
 
 impl Gains {
-    fn new(weights: &mut WeightMap<'_>, module: &str, spec: &AttentionSpec) -> Result<Self, Diagnostic> {
+    fn new(weights: &mut WeightMap<'_>, module: &str, spec: &AttentionSpec) -> Result<Self, WeightsError> {
         let AttentionShape { heads, kv_heads, head_dim, .. } = spec.shape;
         let mut both = |norm: NormSpec, queries, keys| {
             let queries = norm.gain(weights, &format!("{module}.q_norm"), queries)?;
-            Ok::<_, Diagnostic>((queries, norm.gain(weights, &format!("{module}.k_norm"), keys)?))
+            Ok::<_, WeightsError>((queries, norm.gain(weights, &format!("{module}.k_norm"), keys)?))
         };
         match spec.norm {
             HeadNorm::None => Ok(Self::None),
@@ -243,8 +242,7 @@ impl Gains {
                     .chain(std::iter::repeat_n(&keys, kv_heads))
                     .collect();
                 let gain = mlx::int(head_dim)
-                    .and_then(|width| Array::concatenate(&rows, 0)?.reshape(&[-1, 1, width]))
-                    .map_err(|error| broken(&error))?;
+                    .and_then(|width| Array::concatenate(&rows, 0)?.reshape(&[-1, 1, width]))?;
                 weights.settle(&[&gain], 0)?;
                 Ok(Self::Each { gain, eps: norm.eps })
             }

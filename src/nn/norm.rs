@@ -1,8 +1,7 @@
 //! [`RmsNorm`]: root-mean-square normalization (<https://arxiv.org/abs/1910.07467>).
 
-use crate::diagnostic::Diagnostic;
 use crate::mlx::{Array, Dtype, Result};
-use crate::weights::{WeightMap, broken};
+use crate::weights::{WeightMap, WeightsError};
 
 /// How a norm is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,14 +29,14 @@ impl NormSpec {
         weights: &mut WeightMap<'_>,
         module: &str,
         width: usize,
-    ) -> Result<Array, Diagnostic> {
+    ) -> Result<Array, WeightsError> {
         let stored = weights.vector(&format!("{module}.weight"), width)?;
         if !self.plus_one {
             return Ok(stored);
         }
         let dtype = stored.dtype();
         let wide = stored.cast(Dtype::Float32).and_then(|wide| wide.add(&Array::scalar(1.0)));
-        let gain = wide.and_then(|wide| wide.cast(dtype)).map_err(|error| broken(&error))?;
+        let gain = wide.and_then(|wide| wide.cast(dtype))?;
         weights.settle(&[&gain], 0)?;
         Ok(gain)
     }
@@ -53,7 +52,7 @@ impl RmsNorm {
         module: &str,
         width: usize,
         spec: NormSpec,
-    ) -> Result<Self, Diagnostic> {
+    ) -> Result<Self, WeightsError> {
         Ok(Self { weight: spec.gain(weights, module, width)?, eps: spec.eps })
     }
 

@@ -201,7 +201,7 @@ fn a_limit_of_memory_that_would_hang_the_libraries_is_refused() {
     };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     for (option, of, too_little) in
-        [("-v", "addresses", [400_000, 700_000, 900_000]), ("-d", "data", [60_000, 200_000, 400_000])]
+        [("-v", "address space", [400_000, 700_000, 900_000]), ("-d", "data", [60_000, 200_000, 400_000])]
     {
         for kibibytes in too_little {
             let run = generate(option, kibibytes);
