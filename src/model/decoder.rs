@@ -5,7 +5,7 @@ use super::{Model, ModelError};
 use crate::mlx::{self, Array, Device, Dtype, async_eval};
 use crate::nn::{
     Attention, AttentionSpec, Batch, Cache, Embedding, Experts, ExpertsShape, Linear, Mlp, MlpShape,
-    NormSpec, RmsNorm, Rope, RopeSpec, Turn,
+    NormSpec, RmsNorm, Rope, RopeSpec, Rotation,
 };
 use crate::weights::{WeightMap, WeightsError};
 
@@ -85,12 +85,12 @@ impl Block {
     fn forward(
         &self,
         x: &Array,
-        turns: &[Turn<'_>],
+        rotations: &[Rotation<'_>],
         batch: &mut Batch<'_>,
         multipliers: &Multipliers,
     ) -> mlx::Result<Array> {
-        let turn = self.rope.and_then(|rope| turns.get(rope));
-        let y = self.attention_norms.apply(x, |x| self.attention.forward(x, turn, batch))?;
+        let rotation = self.rope.and_then(|rope| rotations.get(rope));
+        let y = self.attention_norms.apply(x, |x| self.attention.forward(x, rotation, batch))?;
         let x = multipliers.join(x, y)?;
         let y = self.feed_forward_norms.apply(&x, |x| self.feed_forward.forward(x))?;
         multipliers.join(&x, y)
@@ -209,16 +209,17 @@ impl Model for Decoder {
     }
 
     fn cache(&self) -> Cache {
-        let longest_short = self.ropes.iter().find_map(Rope::longest_short);
-        Cache::new(self.blocks.len()).with_longest_short(longest_short)
+        let original_max_positions = self.ropes.iter().find_map(Rope::original_max_positions);
+        Cache::new(self.blocks.len()).with_original_max_positions(original_max_positions)
     }
 
     fn hidden(&self, tokens: &Array, batch: &mut Batch<'_>) -> mlx::Result<Array> {
-        let turns = self.ropes.iter().map(|rope| rope.turn(batch)).collect::<mlx::Result<Vec<_>>>()?;
+        let rotations =
+            self.ropes.iter().map(|rope| rope.rotation(batch)).collect::<mlx::Result<Vec<_>>>()?;
         let mut x = scaled(self.embedding.forward(tokens)?, self.multipliers.embedding)?;
         let on_cpu = mlx::device() == Device::Cpu;
         for block in &self.blocks {
-            x = block.forward(&x, &turns, batch, &self.multipliers)?;
+            x = block.forward(&x, &rotations, batch, &self.multipliers)?;
             // On the CPU it takes as long to describe a block for one token as to compute its small parts, so each is
             // computed while the next is described.
             if on_cpu {

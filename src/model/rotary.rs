@@ -140,20 +140,21 @@ impl<'c> Table<'_, 'c> {
             None => self.args.factor("max_position_embeddings", 0.0)?,
         };
         let factor = self.factor(original_context)?;
-        let gain_of = |share: f64| if factor <= 1.0 { 1.0 } else { 0.1 * share * factor.ln() + 1.0 };
+        let factor_of = |share: f64| if factor <= 1.0 { 1.0 } else { 0.1 * share * factor.ln() + 1.0 };
         let given = |name| Ok::<_, ConfigError>(self.number(name)?.filter(|&number| number != 0.0));
-        let gain = match (self.number("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
-            (Some(gain), _, _) => positive("attention_factor", gain)?,
-            (None, Some(share), Some(all)) => gain_of(share) / gain_of(all),
-            (None, _, _) => gain_of(1.0),
-        };
+        let attention_factor =
+            match (self.number("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
+                (Some(attention_factor), _, _) => positive("attention_factor", attention_factor)?,
+                (None, Some(share), Some(all)) => factor_of(share) / factor_of(all),
+                (None, _, _) => factor_of(1.0),
+            };
         Ok(Scaling::Yarn {
             factor,
             fast: positive("beta_fast", given("beta_fast")?.unwrap_or(32.0))?,
             slow: positive("beta_slow", given("beta_slow")?.unwrap_or(1.0))?,
             original_context,
             truncate: self.flag("truncate", true)?,
-            gain,
+            attention_factor,
         })
     }
 
@@ -165,8 +166,8 @@ impl<'c> Table<'_, 'c> {
         };
         let original = positive(name, original)?;
         let factor = self.factor(original)?;
-        let gain = match self.number("attention_factor")? {
-            Some(gain) => positive("attention_factor", gain)?,
+        let attention_factor = match self.number("attention_factor")? {
+            Some(attention_factor) => positive("attention_factor", attention_factor)?,
             None if factor <= 1.0 => 1.0,
             None => (1.0 + factor.ln() / original.ln()).sqrt(),
         };
@@ -177,7 +178,7 @@ impl<'c> Table<'_, 'c> {
         )]
         let original_context = original as usize;
         let (short, long) = (self.factors("short_factor", pairs)?, self.factors("long_factor", pairs)?);
-        Ok(Scaling::Long { short, long, original_context, gain })
+        Ok(Scaling::Long { short, long, original_context, attention_factor })
     }
 
     /// A factor for each period.

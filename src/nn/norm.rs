@@ -8,7 +8,7 @@ use crate::weights::{WeightMap, WeightsError};
 pub struct NormSpec {
     /// Added to the mean square.
     pub eps: f32,
-    /// Whether the gain is stored as what it differs from 1 by.
+    /// Whether the weight is stored as what it differs from 1 by.
     pub plus_one: bool,
 }
 
@@ -20,11 +20,11 @@ pub struct RmsNorm {
 }
 
 impl NormSpec {
-    /// Takes the gain `<module>.weight` `[width]`.
+    /// Takes the weight `<module>.weight` `[width]`.
     ///
     /// # Errors
     /// What is missing or does not fit.
-    pub(super) fn gain(
+    pub(super) fn weight(
         self,
         weights: &mut WeightMap<'_>,
         module: &str,
@@ -36,9 +36,9 @@ impl NormSpec {
         }
         let dtype = stored.dtype();
         let wide = stored.cast(Dtype::Float32).and_then(|wide| wide.add(&Array::scalar(1.0)));
-        let gain = wide.and_then(|wide| wide.cast(dtype))?;
-        weights.settle(&[&gain], 0)?;
-        Ok(gain)
+        let weight = wide.and_then(|wide| wide.cast(dtype))?;
+        weights.settle(&[&weight], 0)?;
+        Ok(weight)
     }
 }
 
@@ -53,7 +53,7 @@ impl RmsNorm {
         width: usize,
         spec: NormSpec,
     ) -> Result<Self, WeightsError> {
-        Ok(Self { weight: spec.gain(weights, module, width)?, eps: spec.eps })
+        Ok(Self { weight: spec.weight(weights, module, width)?, eps: spec.eps })
     }
 
     /// x `[…, width]` → the same shape.
