@@ -41,6 +41,8 @@ pub mod cli;
 pub mod command;
 
 pub use checkpoint::Checkpoint;
+#[doc(hidden)]
+pub use command::main;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use plan::{Plan, plan};
 pub use surgery::SurgeryFile;
