@@ -25,6 +25,7 @@ mod listing;
 mod near;
 mod packing;
 mod quantization;
+mod read_errors;
 mod role;
 mod sanitize;
 mod shard;
@@ -48,6 +49,7 @@ pub use listing::Listing;
 pub use near::{elsewhere, models_beside_strays, neighbour, not_above_models};
 pub use packing::{Packing, UNNAMED_FLOATS, packing};
 pub use quantization::{ModuleQuantization, Quantization};
+pub use read_errors::ReadErrors;
 pub use role::{Role, is_other_tower};
 pub use safetensors::Dtype;
 pub use sanitize::sanitize;
@@ -62,8 +64,10 @@ pub struct Checkpoint {
     /// The directory as it was named.
     pub dir: PathBuf,
     /// `config.json`.
+    #[doc(hidden)]
     pub config: ModelConfig,
     /// The files and every tensor, with the tied head restored (`Origin::Tied`).
+    #[doc(hidden)]
     pub weights: Weights,
 }
 
@@ -72,7 +76,11 @@ impl Checkpoint {
     ///
     /// # Errors
     /// Every refusal found, each naming its file.
-    pub fn open(dir: &Path) -> Result<Self, Vec<ReadError>> {
+    pub fn open(dir: &Path) -> Result<Self, ReadErrors> {
+        Self::read(dir).map_err(ReadErrors::from)
+    }
+
+    fn read(dir: &Path) -> Result<Self, Vec<ReadError>> {
         let metadata =
             dir.metadata().map_err(|error| vec![ReadError::io(dir, &error).or_models_near(dir)])?;
         if !metadata.is_dir() {

@@ -12,7 +12,7 @@ use super::failure::Outcome;
 use super::output;
 use super::planned::Planned;
 use crate::checkpoint::{Checkpoint, Weights, not_above_models};
-use crate::cli::{DiffArgs, PlanFormat};
+use crate::cli::{DiffArgs, OutputFormat};
 use crate::diagnostic::{self, Code, Diagnostic, Severity, Source, render};
 use crate::execute::{Comparison, Verdict, diff, diff_plan};
 use crate::plan::json::FORMAT_VERSION;
@@ -34,8 +34,10 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
     let failed = diagnostics.iter().any(|one| one.severity() == Severity::Error);
     let source = file.as_ref().map(|file| &file.source);
     match args.format() {
-        PlanFormat::Json => output::stdout(&format!("{:#}\n", as_json(args, &found, &diagnostics, source)))?,
-        PlanFormat::Text => {
+        OutputFormat::Json => {
+            output::stdout(&format!("{:#}\n", as_json(args, &found, &diagnostics, source)))?
+        }
+        OutputFormat::Text => {
             diagnostics.retain(|one| one.severity() == Severity::Error);
             output::stderr(&render(&diagnostics, source, output::stderr_look()));
             if !failed {

@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::failure::Outcome;
 use super::planned::{DENIED, Planned};
 use super::{interrupt, output};
-use crate::cli::{Deny, ExportArgs, PlanFormat};
+use crate::cli::{Deny, ExportArgs, OutputFormat};
 use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
 use crate::execute::{self, ExportError, Exported};
 use crate::plan::Plan;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
     }
     let written = done.as_ref().filter(|done| done.published);
     match args.format() {
-        PlanFormat::Json => {
+        OutputFormat::Json => {
             let object = json!({
                 "format_version": FORMAT_VERSION,
                 "file": args.file.to_string_lossy(),
@@ -67,7 +67,7 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
                 None => error,
             })?;
         }
-        PlanFormat::Text => {
+        OutputFormat::Text => {
             // Notes are for plans; here the work is decided.
             diagnostics.retain(|one| one.severity() > Severity::Advice);
             output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));

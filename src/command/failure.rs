@@ -67,7 +67,7 @@ mod tests {
         let failure = Failure::io("cannot write to standard output", &full).context("the file is complete");
         assert_eq!(
             failure.help("free some space").text(Look { unicode: false, ..Look::PLAIN }),
-            "error: the file is complete: cannot write to standard output: disk full\n  |\n  = help: free some space\n"
+            "error: the file is complete: cannot write to standard output: disk full\n = help: free some space\n"
         );
         assert_eq!(Failure::Reported.text(Look::PLAIN), "");
     }

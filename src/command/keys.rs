@@ -13,7 +13,7 @@ use crate::checkpoint::{
     AffineFormat, Checkpoint, Key, ModelConfig, Origin, Packing, Role, TensorIndex, TensorInfo, Weights,
     packing,
 };
-use crate::cli::{KeysArgs, PlanFormat};
+use crate::cli::{KeysArgs, OutputFormat};
 use crate::diagnostic::{Code, Diagnostic, Source, render, rows};
 use crate::plan::{self, json::FORMAT_VERSION};
 use crate::surgery::{Matcher, Pattern};
@@ -52,12 +52,12 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
         return Ok(refuse(&[diagnostic], Some(text)));
     }
     match args.format() {
-        PlanFormat::Text => {
+        OutputFormat::Text => {
             let mut table: Vec<_> = keys.iter().map(|line| (line.key.to_string(), line.text())).collect();
             table.sort_by_cached_key(|(key, _)| natural(key));
             output::stdout(&rows(&table, 0, output::list_look()))?;
         }
-        PlanFormat::Json => {
+        OutputFormat::Json => {
             let document = Document { format_version: FORMAT_VERSION, keys: &keys };
             let text = serde_json::to_string_pretty(&document);
             output::stdout(&(text.expect("keys and numbers have a JSON form") + "\n"))?;

@@ -1,6 +1,7 @@
 //! [`Session`]: from a model directory and a surgery file to a model in memory, with everything printed on the way. For
 //! `generate`, `score` and `serve`.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -78,13 +79,12 @@ impl<'a> Session<'a> {
 
     /// ``1 note (whole_model); run `mlxcel surgery plan joy.yaml --model DIR` for details``
     fn line_about(&self, notes: &[Diagnostic]) -> String {
-        let mut names: Vec<&str> = notes.iter().map(|note| note.code.name()).collect();
-        names.dedup();
+        let names: BTreeSet<&str> = notes.iter().map(|note| note.code.name()).collect();
         let file = self.plan.file().map_or_else(|| "FILE".into(), Path::to_string_lossy);
         format!(
             "{} ({}); run `mlxcel surgery plan {file} --model {}` for details",
             diagnostic::summary(notes),
-            names.join(", "),
+            Vec::from_iter(names).join(", "),
             self.args.model.display()
         )
     }

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::failure::Outcome;
 use super::output;
 use super::planned::{DENIED, Planned};
-use crate::cli::{PlanArgs, PlanFormat};
+use crate::cli::{OutputFormat, PlanArgs};
 use crate::diagnostic::{Severity, render};
 use crate::plan::explain::{Detail, explain};
 use crate::surgery::SurgeryFile;
@@ -15,10 +15,10 @@ pub(super) fn run(args: &PlanArgs) -> Outcome {
     let file = SurgeryFile::read(&args.file);
     let planned = Planned::on(&file, &args.model);
     match args.format() {
-        PlanFormat::Json => {
+        OutputFormat::Json => {
             output::stdout(&format!("{:#}\n", Value::from(planned.json(&file, Some(&args.model)))))?;
         }
-        PlanFormat::Text => {
+        OutputFormat::Text => {
             let mut diagnostics = planned.diagnostics().to_vec();
             if planned.plan.is_some() {
                 // The plan shows each note in a line under its operation, and that is enough for notes.

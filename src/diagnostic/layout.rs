@@ -15,7 +15,7 @@ pub fn columns(text: &str) -> usize {
 /// Breaks a text between words so that no line is wider than `width`. A wider word is broken after a `.`, `/`, `,` or
 /// `_`, or else anywhere.
 #[must_use]
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     fill(text, width, |word| break_word(word, width.max(1)))
 }
 
@@ -86,7 +86,7 @@ fn break_word(mut word: &str, width: usize) -> Vec<&str> {
 
 /// Rows of a name and its details, indented: side by side where there is room, else the details below the name.
 #[must_use]
-pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
+pub(crate) fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
     const GAP: usize = 4;
     let name_width = first_column(rows, look.width.saturating_sub(indent + GAP));
     let second = indent + name_width + GAP;

@@ -14,9 +14,9 @@ pub struct Look {
 }
 
 /// Secondary text.
-pub const DIM: Style = Style::new().dimmed();
+pub(crate) const DIM: Style = Style::new().dimmed();
 /// Headings.
-pub const BOLD: Style = Style::new().bold();
+pub(crate) const BOLD: Style = Style::new().bold();
 
 impl Look {
     /// Files, pipes and tests: 120 columns, no colour, Unicode.

@@ -50,14 +50,14 @@ pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -
 
 /// An error without a code as text.
 #[must_use]
-pub fn render_error(message: &str, help: Option<&str>, look: Look) -> String {
+pub(crate) fn render_error(message: &str, help: Option<&str>, look: Look) -> String {
     let severity = Severity::Error;
     Drawing { severity, tag: severity.word().to_owned(), message, excerpt: None, help }.draw(look)
 }
 
 /// How many there are of each severity, such as `2 errors, 1 note`; empty when there are none.
 #[must_use]
-pub fn summary(diagnostics: &[Diagnostic]) -> String {
+pub(crate) fn summary(diagnostics: &[Diagnostic]) -> String {
     let part = |severity: Severity| {
         let count = diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
         let plural = if count == 1 { "" } else { "s" };

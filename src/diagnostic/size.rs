@@ -6,7 +6,7 @@
 /// and makes sizes of one magnitude differ in length.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let (mut unit, mut size) = ("B", count as f64);
     for larger in ["kB", "MB", "GB", "TB", "PB"] {
         if size < 999.5 {

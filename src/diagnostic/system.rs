@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 /// The system's message as a lowercase fragment without its number.
 #[must_use]
-pub fn says(error: &io::Error) -> String {
+pub(crate) fn says(error: &io::Error) -> String {
     if error.kind() == ErrorKind::UnexpectedEof {
         return "the file ends too early".to_owned();
     }
@@ -19,7 +19,7 @@ pub fn says(error: &io::Error) -> String {
 
 /// The help for something that cannot be read.
 #[must_use]
-pub fn reading(error: &io::Error) -> &'static str {
+pub(crate) fn reading(error: &io::Error) -> &'static str {
     match number(error) {
         Some(Errno::ACCESS | Errno::PERM) => "allow reading it (`chmod u+r`)",
         Some(Errno::IO | Errno::NODATA | Errno::ILSEQ) => {
@@ -37,7 +37,7 @@ pub fn reading(error: &io::Error) -> &'static str {
 
 /// The help for something that cannot be written.
 #[must_use]
-pub fn writing(error: &io::Error) -> &'static str {
+pub(crate) fn writing(error: &io::Error) -> &'static str {
     match number(error) {
         Some(Errno::ACCESS | Errno::PERM) => {
             "allow writing in the directory (`chmod u+wx`) or choose another one"

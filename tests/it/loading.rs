@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mlxcel::load::{Loaded, Options, load};
-use mlxcel::model::run;
-use mlxcel::weights::{Precision, Progress};
+use mlxcel::internals::load::{Loaded, Options, load};
+use mlxcel::internals::model::run;
+use mlxcel::internals::weights::{Precision, Progress};
 use mlxcel::{Checkpoint, Code, Diagnostic, Plan, SurgeryFile, plan};
 use safetensors::{Dtype, SafeTensors, View};
 use serde_json::{Value, json};
