@@ -357,7 +357,7 @@ fn every_family_names_a_tensor_that_its_index_makes_up() {
         let index = json!({"weight_map": listed}).to_string();
         std::fs::write(dir.path().join("model.safetensors.index.json"), index).unwrap();
         let errors = Checkpoint::open(dir.path()).unwrap_err();
-        let [error] = errors.as_slice() else { panic!("{errors:?}") };
+        let [error] = &errors[..] else { panic!("{errors:?}") };
         assert!(error.to_string().contains("model.layers.7.ghost.weight"), "{error}");
     }
 }
