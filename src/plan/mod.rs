@@ -23,6 +23,7 @@ mod others;
 mod parts;
 mod program;
 mod prune;
+mod refusal;
 mod replace;
 mod rewrite;
 mod say;

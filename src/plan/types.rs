@@ -166,6 +166,7 @@ impl Plan {
 
     /// The heads whose tie with the embedding is broken, as positions in the base's index: one for a dense head, three
     /// for an affine set, none when the tie is kept. Whoever writes a checkpoint writes them, edited or not.
+    #[doc(hidden)]
     #[must_use]
     pub fn untied(&self) -> &[usize] {
         &self.untied
@@ -178,12 +179,14 @@ impl Plan {
     }
 
     /// Each distinct donor, opened once.
+    #[doc(hidden)]
     #[must_use]
     pub fn donors(&self) -> &[Donor] {
         &self.donors
     }
 
     /// The operations in file order.
+    #[doc(hidden)]
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
@@ -217,6 +220,7 @@ impl Plan {
     ///
     /// # Panics
     /// If the tensor is not one of this plan's.
+    #[doc(hidden)]
     #[must_use]
     pub fn donor_tensor(&self, tensor: &TensorRef) -> (&Shard, &TensorInfo, Range<u64>) {
         let weights = &self.donors[tensor.donor].weights;
@@ -230,6 +234,7 @@ impl Plan {
     ///
     /// # Panics
     /// If the program is not one of this plan's.
+    #[doc(hidden)]
     #[must_use]
     pub fn base_tensor(&self, program: &Program) -> (&Shard, Range<u64>) {
         self.base.weights.locate(&self.base.weights.index.entries()[program.target].1)
