@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::donor::{self, Donors};
-use super::{Refusal, limit, near, scope};
+use super::scope::{self, Facts};
+use super::{Refusal, limit, near};
 use crate::checkpoint::{Checkpoint, ReadError, TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, Matcher, SurgeryFile};
@@ -93,7 +94,8 @@ pub fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagno
     if let Some(refusal) = limit::too_many(&file.operations, &scopes) {
         diagnostics.push(refusal);
     } else {
-        let drafts = super::draft_all(file, base, &scopes, &Donors::default());
+        let facts = Facts::gather(base, &scopes);
+        let drafts = super::draft_all(file, base, &scopes, &facts, &Donors::default());
         diagnostics.extend(drafts.into_iter().flat_map(|draft| draft.diagnostics));
     }
     diagnostics.extend(near::fragments(file, &base.weights.index));

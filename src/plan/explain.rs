@@ -7,7 +7,7 @@ use std::path::Path;
 use super::fold::{fold, runs};
 use super::say::{count, parameter};
 use super::subject::{one_edit, subjects};
-use super::{Action, Edit, Plan, Region, Step};
+use super::{Edit, Plan, Step};
 use crate::checkpoint::Origin;
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::surgery::{Granularity, Kind, Method, Operation, Spanned, SurgeryFile};
@@ -101,13 +101,8 @@ fn header(plan: &Plan, file: &SurgeryFile, look: Look) -> String {
 
 /// Whether a folded list tells the same of both: it names tensors and regions, no numbers.
 fn alike(a: &[Edit], b: &[Edit]) -> bool {
-    fn region(edit: &Edit) -> Option<&Region> {
-        match &edit.action {
-            Action::Zero { region: region @ Region::Slices { .. } } => Some(region),
-            _ => None,
-        }
-    }
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.target == b.target && region(a) == region(b))
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| a.target == b.target && a.action.region() == b.action.region())
 }
 
 /// A path's last name; of `.` and `..` the one they stand for.

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, Edit, Method, Plan, Region, Step, Summary, TensorRef};
+use super::action::{Parameter, method_name};
+use super::{Action, Edit, Plan, Region, Step, Summary, TensorRef};
 
 /// The version of every JSON document that mlxcel prints.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -46,19 +47,18 @@ fn edit(plan: &Plan, edit: &Edit) -> Value {
 
 fn action(plan: &Plan, action: &Action) -> Value {
     let donor = |TensorRef { donor, key }: &TensorRef| json!({ "file": plan.donors()[*donor].written, "tensor": key.as_str() });
-    match action {
-        Action::Scale { factor } => json!({ "kind": "scale", "factor": factor }),
-        Action::Add { donor: from, alpha } => json!({ "kind": "add", "alpha": alpha, "donor": donor(from) }),
-        Action::Zero { region } => json!({ "kind": "zero", "region": self::region(region) }),
-        Action::Replace { donor: from } => json!({ "kind": "replace", "donor": donor(from) }),
-        Action::Blend { a, b, ratio, method } => json!({
-            "kind": "blend",
-            "ratio": ratio,
-            "method": match method { Method::Lerp => "lerp", Method::Slerp => "slerp" },
-            "a": donor(a),
-            "b": donor(b),
-        }),
+    let mut object = Map::new();
+    object.insert("kind".to_owned(), action.kind().into());
+    for (name, parameter) in action.parameters() {
+        let value = match parameter {
+            Parameter::Number(number) => json!(number),
+            Parameter::Donor(tensor) => donor(tensor),
+            Parameter::Method(method) => method_name(method).into(),
+            Parameter::Region(region) => self::region(region),
+        };
+        object.insert(name.to_owned(), value);
     }
+    object.into()
 }
 
 fn region(region: &Region) -> Value {

@@ -1,6 +1,7 @@
 //! What will be done: every tensor that will change and the exact program that changes it. No globs, no options, no
 //! doubts: holding a [`Plan`] is the proof that its file is right.
 
+mod action;
 mod add;
 mod alternative;
 mod blendable;
@@ -14,6 +15,7 @@ pub(crate) mod fold;
 mod interpolate;
 pub mod json;
 mod limit;
+mod lint;
 mod near;
 mod norm;
 mod number;
@@ -35,12 +37,13 @@ mod types;
 mod vocabulary;
 mod whole;
 
+pub use action::{Action, Region, TensorRef};
 pub use check::{
     base_refusals, check, check_without_donors, donor_refusals, no_donor_match_help, no_match_help, refuse,
 };
 pub use donor::{Donor, config_beside};
-pub use program::Program;
-pub use types::{Action, Edit, Plan, Refusal, Region, Step, Summary, TensorRef};
+pub use program::{Member, Program};
+pub use types::{Edit, Plan, Refusal, Step, Summary};
 
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Severity;
@@ -49,6 +52,7 @@ use crate::surgery::SurgeryFile;
 use donor::Donors;
 use operations::draft_all;
 use order::finish;
+use scope::Facts;
 
 /// Plans a surgery file against a checkpoint. Takes the checkpoint, because the plan owns its open files.
 ///
@@ -60,12 +64,14 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     diagnostics.append(&mut donors.diagnostics);
-    let mut drafts = match limit::too_many(&file.operations, &scopes) {
+    let too_many = limit::too_many(&file.operations, &scopes);
+    let facts = Facts::gather(&base, if too_many.is_some() { &[] } else { &scopes });
+    let mut drafts = match too_many {
         Some(refusal) => {
             diagnostics.push(refusal);
             Vec::new()
         }
-        None => draft_all(file, &base, &scopes, &donors),
+        None => draft_all(file, &base, &scopes, &facts, &donors),
     };
     for draft in &mut drafts {
         diagnostics.append(&mut draft.diagnostics);
@@ -84,8 +90,9 @@ pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
         .zip(drafts)
         .map(|planned| Step::new(&base.weights.index, planned))
         .collect();
-    let program::Regrouped { mut programs, overwritten } = program::regroup(&steps, &base.weights.index);
-    diagnostics.extend(program::overwritten_advice(file, &overwritten, &steps));
+    let program::Regrouped { mut programs, overwritten } =
+        program::regroup(&steps, &base.weights.index, &facts);
+    diagnostics.extend(lint::overwritten::notes(file, &overwritten, &steps));
     diagnostics.extend(whole::advice(file, &base, &donors, &programs));
     let untied = tie::settle(file, &base, &steps, &mut programs, &mut diagnostics);
     finish(&mut diagnostics);

@@ -24,12 +24,12 @@ pub(super) fn draft_all(
     file: &SurgeryFile,
     base: &Checkpoint,
     scopes: &[Arc<Scope>],
+    facts: &Facts<'_>,
     donors: &Donors,
 ) -> Vec<Draft> {
-    let facts = Facts::gather(base, scopes);
     let vocabulary = Vocabulary::new(&base.weights.index);
     let others = Others::gather(&file.operations, scopes, base.weights.index.entries().len());
-    let context = Context { file, base, others: &others, facts: &facts, donors, vocabulary: &vocabulary };
+    let context = Context { file, base, others: &others, facts, donors, vocabulary: &vocabulary };
     let draft = |(operation, scope): (&Operation, &Arc<Scope>)| {
         let mut draft = Draft::default();
         if scope.matched.is_empty() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::number::Class;
+use super::program::Member;
 use crate::checkpoint::{AffineSet, Checkpoint, Packing, TensorIndex, packing};
 use crate::surgery::{Matcher, Operation};
 
@@ -114,6 +115,22 @@ impl<'b> Facts<'b> {
     pub(super) fn of(&self, position: usize) -> Fact {
         let known = self.slots.get(position).and_then(|&slot| self.found.get(slot as usize));
         known.cloned().unwrap_or_else(|| look(self.base, position))
+    }
+}
+
+impl Facts<'_> {
+    /// What a tensor is to an affine set.
+    pub(super) fn member(&self, position: usize) -> Member {
+        let (key, _) = &self.base.weights.index.entries()[position];
+        // Most tensors are known by their names to be neither scales nor biases.
+        if !matches!(key.suffix(), "scales" | "biases") {
+            return Member::None;
+        }
+        match self.of(position) {
+            Fact::Member(set) if set.scales == position => Member::Scales,
+            Fact::Member(set) if set.biases == position => Member::Biases,
+            Fact::Member(_) | Fact::Plain(_) | Fact::Incomplete(_) | Fact::Foreign(_) => Member::None,
+        }
     }
 }
 

@@ -1,10 +1,9 @@
 //! [`Subject`]: what an operation edits, told so that names with the same to say can be folded.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use super::say::count;
-use super::{Action, Edit, Plan, Region, TensorRef};
+use super::{Edit, Plan, TensorRef};
 use crate::checkpoint::{Dtype, Key, Origin, Packing, packing};
 use crate::diagnostic::Look;
 
@@ -55,7 +54,7 @@ pub(super) fn subjects(plan: &Plan, edits: &[Edit], look: Look) -> Vec<(String, 
         }
         subjects.extend(edits.iter().map(|edit| {
             let (key, info) = &entries[edit.target];
-            let (form, region) = (form(info.dtype, &info.shape), region(&edit.action, look));
+            let (form, region) = (form(info.dtype, &info.shape), edit.action.region().text(look));
             let tied_to = tied_to(&info.origin).map(Key::to_string);
             (key.to_string(), Subject { form, members: Vec::new(), region, tied_to })
         }));
@@ -73,8 +72,8 @@ fn tied_to(origin: &Origin) -> Option<&Key> {
 /// The edits of one module as one thing, if they are of an affine set and do the same to several of its members.
 fn affine(plan: &Plan, edits: &[&Edit], look: Look) -> Option<Subject> {
     let (first, others) = edits.split_first()?;
-    let region = region(&first.action, look);
-    if others.is_empty() || others.iter().any(|edit| self::region(&edit.action, look) != region) {
+    let region = first.action.region().text(look);
+    if others.is_empty() || others.iter().any(|edit| edit.action.region().text(look) != region) {
         return None;
     }
     let base = plan.base();
@@ -101,33 +100,11 @@ fn affine(plan: &Plan, edits: &[&Edit], look: Look) -> Option<Subject> {
 pub(super) fn one_edit(plan: &Plan, edit: &Edit, look: Look) -> (String, String) {
     let (key, info) = &plan.base().weights.index.entries()[edit.target];
     let donor = |from: &TensorRef| format!("{} of {}", from.key, plan.donors()[from.donor].written);
-    let times = look.either("×", "x");
-    let action = match &edit.action {
-        Action::Scale { factor } => format!("{times} {factor}"),
-        Action::Add { donor: from, alpha } => format!("+ {alpha} {times} {}", donor(from)),
-        Action::Zero { region: Region::Whole } => "zero".to_owned(),
-        Action::Zero { .. } => format!("zero {}", region(&edit.action, look)),
-        Action::Replace { donor: from } => format!("replaced by {}", donor(from)),
-        Action::Blend { a, b, ratio, .. } => {
-            format!("{} {} {} at {ratio}", donor(a), look.either("→", "->"), donor(b))
-        }
-    };
+    let action = edit.action.text(look, donor);
     (key.to_string(), format!("{}  {action}", form(info.dtype, &info.shape)))
 }
 
 /// `bf16 [2560, 64]`
 fn form(dtype: Dtype, shape: &[usize]) -> String {
     format!("{} {shape:?}", dtype.to_string().to_lowercase())
-}
-
-/// `rows 0–127, 256–383`, or nothing for a whole tensor.
-fn region(action: &Action, look: Look) -> String {
-    let Action::Zero { region: Region::Slices { axis, ranges } } = action else { return String::new() };
-    let numbers = ranges.iter().map(|range| match range.end - range.start {
-        1 => range.start.to_string(),
-        _ => format!("{}{}{}", range.start, look.either("–", "-"), range.end - 1),
-    });
-    let axis = if *axis == 0 { "row" } else { "column" };
-    let plural = if ranges.iter().map(Range::len).sum::<usize>() == 1 { "" } else { "s" };
-    format!("{axis}{plural} {}", numbers.collect::<Vec<_>>().join(", "))
 }

@@ -25,7 +25,7 @@ pub(super) fn settle(
             Origin::Stored { .. } => None,
         })
         .collect();
-    let find = |programs: &[Program], target| programs.binary_search_by_key(&target, |p| p.target).ok();
+    let find = |programs: &[Program], target| programs.binary_search_by_key(&target, |p| p.target()).ok();
     let alike =
         pairs.iter().all(|&(head, embedding)| match (find(programs, head), find(programs, embedding)) {
             (None, None) => true,
@@ -36,7 +36,7 @@ pub(super) fn settle(
     if alike {
         for (head, embedding) in pairs {
             if let Some(place) = find(programs, embedding) {
-                programs[place].shared_with = Some(index.entries()[head].0.clone());
+                programs[place].share_with(index.entries()[head].0.clone());
             }
             if let Some(place) = find(programs, head) {
                 programs.remove(place);
@@ -61,7 +61,7 @@ fn shared(file: &SurgeryFile, base: &Checkpoint, steps: &[Step], programs: &[Pro
         return None;
     }
     let is_embedding = |key: &Key| Role::of(key) == Role::Embedding && !is_other_tower(key);
-    let edited: Vec<usize> = programs.iter().filter(|p| is_embedding(&p.key)).map(|p| p.target).collect();
+    let edited: Vec<usize> = programs.iter().filter(|p| is_embedding(p.key())).map(Program::target).collect();
     let key = &entries[*edited.last()?].0;
     let message =
         format!("the model has no head of its own: this edit of `{}` is one of the head too", key.stem());
@@ -71,7 +71,7 @@ fn shared(file: &SurgeryFile, base: &Checkpoint, steps: &[Step], programs: &[Pro
 }
 
 fn same_actions(a: &Program, b: &Program) -> bool {
-    a.actions.iter().map(|(_, action)| action).eq(b.actions.iter().map(|(_, action)| action))
+    a.actions().iter().map(|(_, action)| action).eq(b.actions().iter().map(|(_, action)| action))
 }
 
 fn broken(
@@ -87,7 +87,7 @@ fn broken(
         key.stem().to_owned()
     };
     let (head, embedding) = (name(heads), name(embeddings));
-    let edited = |side: &[usize]| programs.iter().any(|program| side.contains(&program.target));
+    let edited = |side: &[usize]| programs.iter().any(|program| side.contains(&program.target()));
     let (message, help) = match (edited(heads), edited(embeddings)) {
         (true, false) => (
             format!("`{head}` is tied to `{embedding}` and only the head is edited: the tie is broken"),
@@ -122,8 +122,8 @@ fn label_all(diagnostic: Diagnostic, file: &SurgeryFile, operations: Vec<usize>)
 fn acting(steps: &[Step], programs: &[Program], heads: &[usize], embeddings: &[usize]) -> Vec<usize> {
     let mut acting: Vec<usize> = programs
         .iter()
-        .filter(|program| heads.contains(&program.target) || embeddings.contains(&program.target))
-        .flat_map(|program| program.actions.iter().map(|(step, _)| steps[*step].index))
+        .filter(|program| heads.contains(&program.target()) || embeddings.contains(&program.target()))
+        .flat_map(|program| program.actions().iter().map(|(step, _)| steps[*step].index))
         .collect();
     acting.sort_unstable();
     acting.dedup();

@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::{Donor, Program, donor};
-use crate::checkpoint::{Checkpoint, Key, Shard, TensorInfo};
+use super::{Action, Donor, Program, TensorRef, donor};
+use crate::checkpoint::{Checkpoint, Shard, TensorInfo};
 use crate::diagnostic::Diagnostic;
-use crate::surgery::Method;
 
 /// A validated plan. It owns its open files, base and donors, until it is executed.
 #[derive(Debug)]
@@ -53,67 +51,6 @@ pub struct Edit {
     pub target: usize,
     /// What.
     pub action: Action,
-}
-
-/// What the executor can do. Quantization ends above this line: a scaled affine set is two `Scale`s.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// x · factor.
-    Scale {
-        /// Finite in working precision.
-        factor: f64,
-    },
-    /// base + (alpha · donor).
-    Add {
-        /// Equal shape, dense float.
-        donor: TensorRef,
-        /// Finite in working precision.
-        alpha: f64,
-    },
-    /// Zero a region.
-    Zero {
-        /// Which.
-        region: Region,
-    },
-    /// The donor's bits.
-    Replace {
-        /// Equal shape and dtype.
-        donor: TensorRef,
-    },
-    /// blend(a, b), whatever the base holds.
-    Blend {
-        /// First donor tensor.
-        a: TensorRef,
-        /// Second donor tensor.
-        b: TensorRef,
-        /// b's weight, 0 to 1.
-        ratio: f64,
-        /// How.
-        method: Method,
-    },
-}
-
-/// Which elements of a tensor, in its own units.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Region {
-    /// All.
-    Whole,
-    /// Sorted, disjoint, non-empty ranges of rows (axis 0) or columns (axis 1).
-    Slices {
-        /// 0 or 1.
-        axis: usize,
-        /// `[start, end)`; shared by the edits of one operation.
-        ranges: Arc<[Range<usize>]>,
-    },
-}
-
-/// A tensor of a donor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TensorRef {
-    /// Position in [`Plan::donors`].
-    pub donor: usize,
-    /// The key that is stored there (a missing head already resolved to the embedding).
-    pub key: Key,
 }
 
 /// What the plan costs.
@@ -232,6 +169,6 @@ impl Plan {
     /// If the program is not one of this plan's.
     #[must_use]
     pub fn base_tensor(&self, program: &Program) -> (&Shard, Range<u64>) {
-        self.base.weights.locate(&self.base.weights.index.entries()[program.target].1)
+        self.base.weights.locate(&self.base.weights.index.entries()[program.target()].1)
     }
 }

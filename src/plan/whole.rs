@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use super::action::Share;
 use super::donor::Donors;
-use super::{Action, Donor, Program, Region};
+use super::{Donor, Program};
 use crate::checkpoint::{Checkpoint, Origin};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, SurgeryFile};
@@ -58,26 +59,28 @@ pub(super) fn advice(
 fn lonely_in(program: &Program, has_all: &[bool]) -> Vec<usize> {
     const NEAR: f64 = 1e-3;
     let (mut base, mut whole, mut added) = (1.0, 0.0, Vec::new());
-    for (_, action) in &program.actions {
-        match action {
-            Action::Scale { factor } => {
+    for (_, action) in program.actions() {
+        match action.share() {
+            Share::Multiplied(factor) => {
                 base *= factor;
                 whole *= factor;
             }
-            Action::Add { donor, alpha } if has_all.get(donor.donor) == Some(&true) => {
-                whole += alpha;
-                added.push(donor.donor);
+            Share::Added(donor, alpha) => {
+                if has_all.get(donor.donor) == Some(&true) {
+                    whole += alpha;
+                    added.push(donor.donor);
+                }
             }
-            Action::Zero { region: Region::Whole } => {
+            Share::Cleared => {
                 (base, whole) = (0.0, 0.0);
                 added.clear();
             }
             // Of a donor's part there is as much as there was of the base's.
-            Action::Replace { .. } | Action::Blend { .. } => {
+            Share::Replaced => {
                 (base, whole) = (1.0, 0.0);
                 added.clear();
             }
-            Action::Add { .. } | Action::Zero { .. } => {}
+            Share::Kept => {}
         }
     }
     let balanced = whole.abs() < NEAR || (base + whole - 1.0).abs() < NEAR;

@@ -20,8 +20,7 @@ impl Kept {
     /// Nothing yet, of a checkpoint that this plan is for.
     #[must_use]
     pub fn beside(plan: &Plan) -> Self {
-        let keys =
-            plan.programs().iter().flat_map(|program| [Some(&program.key), program.shared_with.as_ref()]);
+        let keys = plan.programs().iter().flat_map(|program| [Some(program.key()), program.shared_with()]);
         Self { edited: keys.flatten().cloned().collect(), ..Self::default() }
     }
 

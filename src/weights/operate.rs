@@ -32,30 +32,30 @@ impl WeightMap<'_> {
     }
 
     fn replace(&mut self, program: &Program, array: &Array) {
-        let key = &program.key;
+        let key = program.key();
         if let Some((_, bytes)) = self.tensors.insert(key.clone(), (array.clone(), 0)) {
             self.progress.done += bytes;
         }
-        if let Some(head) = &program.shared_with {
+        if let Some(head) = program.shared_with() {
             self.tensors.insert(head.clone(), (array.clone(), 0));
         }
         // A tie that this edit does not keep is broken, on whichever side the edit is.
-        self.ties.retain(|head, source| {
-            (head != key && source != key) || program.shared_with.as_ref() == Some(head)
-        });
+        self.ties
+            .retain(|head, source| (head != key && source != key) || program.shared_with() == Some(head));
     }
 }
 
 fn run(executor: &mut Executor<'_>, program: &Program, pool: &PagePool) -> Result<Array, Diagnostic> {
     let unsupported = || {
-        let message = format!("`{}` ({:?}) is of a dtype that MLX does not have", program.key, program.dtype);
+        let message =
+            format!("`{}` ({:?}) is of a dtype that MLX does not have", program.key(), program.dtype());
         Diagnostic::new(Code::ModelUnreadable, message)
     };
-    let dtype = mlx_dtype(program.dtype).ok_or_else(unsupported)?;
-    let shape = super::take::mlx_shape(&program.shape).ok_or_else(unsupported)?;
-    let bytes = program.shape.iter().product::<usize>() * program.dtype.bitsize() / 8;
+    let dtype = mlx_dtype(program.dtype()).ok_or_else(unsupported)?;
+    let shape = super::take::mlx_shape(program.shape()).ok_or_else(unsupported)?;
+    let bytes = program.shape().iter().product::<usize>() * program.dtype().bitsize() / 8;
     let mut pages = pool.take(bytes).map_err(|error| {
-        let message = format!("no memory for `{}` ({bytes} bytes): {error}", program.key);
+        let message = format!("no memory for `{}` ({bytes} bytes): {error}", program.key());
         Diagnostic::new(Code::ModelUnreadable, message)
     })?;
     executor.run(program, pages.as_mut()).map_err(|error| Diagnostic::from(&error))?;
