@@ -6,7 +6,7 @@ use super::report::{Answer, DENIED};
 use super::{Exit, Outcome, output};
 use crate::cli::{PlanArgs, PlanFormat};
 use crate::diagnostic::{Severity, render};
-use crate::plan::explain::{Detail, explain};
+use crate::plan::render::text::{Detail, explain};
 use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &PlanArgs) -> Outcome {

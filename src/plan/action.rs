@@ -7,10 +7,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::number;
+use super::working_precision::working;
 use crate::checkpoint::{Dtype, Key};
 use crate::diagnostic::Look;
 use crate::surgery::Method;
+
+/// One tensor and what one operation does to it.
+#[derive(Debug, Clone)]
+pub struct Edit {
+    /// Position in the base's index.
+    pub target: usize,
+    /// What is done to it.
+    pub action: Action,
+}
 
 /// What the executor can do. Quantization ends above this line: a scaled affine set is two `Scale`s.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,8 +191,8 @@ impl Action {
     /// Whether it can change a bit of a tensor: not a factor of 1 or an alpha of 0, as the working precision has them.
     pub(super) fn has_effect(&self, dtype: Dtype) -> bool {
         match self {
-            Self::Scale { factor } => number::working(dtype, *factor) != Some(1.0),
-            Self::Add { alpha, .. } => number::working(dtype, *alpha) != Some(0.0),
+            Self::Scale { factor } => working(dtype, *factor) != Some(1.0),
+            Self::Add { alpha, .. } => working(dtype, *alpha) != Some(0.0),
             Self::Zero { .. } | Self::Replace { .. } | Self::Blend { .. } => true,
         }
     }

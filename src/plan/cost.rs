@@ -1,29 +1,28 @@
-//! What executing a program costs in memory: the sizes that the executor works in, and the formula that follows.
+//! Memory that executing a program takes: the executor's buffer sizes, and the formula for the peak.
 //!
-//! The planner prints the number and the executor keeps to it, so both take the sizes from here.
+//! The planner prints the peak and the executor keeps within it, so both use the sizes defined here.
 
-use super::{Program, TensorRef};
+use super::action::TensorRef;
+use super::program::Program;
 use crate::checkpoint::Dtype;
 
 /// Elements of one tile: what one thread reads, edits and writes at a time. Tile, donor tile and result fit in a
 /// second-level cache.
 pub(crate) const TILE: usize = 32_768;
 
-/// How many tiles are in flight at most, each with its own buffers for what it reads. A fixed number, so that the most
-/// memory does not depend on the machine.
+/// Maximum number of tiles in flight, each with its own input buffers. It is fixed, so that peak memory does not depend on
+/// the machine.
 pub(crate) const IN_FLIGHT: usize = 16;
 
-/// Bytes beyond plain loading that executing a program needs at most: what it needs with all tiles in flight that may
-/// be, which takes as many threads.
+/// Peak bytes beyond plain loading while a program runs, with [`IN_FLIGHT`] tiles in flight.
 pub(crate) fn peak_extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype) -> u64 {
     extra_bytes(program, donor_dtype, IN_FLIGHT)
 }
 
-/// Bytes beyond plain loading that executing a program needs with so many tiles in flight: its result, and for each
-/// tile the bytes of the base and the donors it reads.
+/// Bytes beyond plain loading while a program runs with `tiles` tiles in flight: its result, and for each tile the bytes of
+/// the base and the donors it reads. `donor_dtype` gives a donor tensor's dtype.
 ///
-/// A program that computes nothing, only copies and zeroes, reads what it copies straight into the result.
-/// `donor_dtype` tells a donor tensor's dtype.
+/// A program that computes nothing, only copies and zeroes, reads what it copies directly into the result.
 ///
 /// ```text
 /// result + min(elements, tiles · 32768) · (Σ bytes an element of base and donors)
@@ -36,7 +35,7 @@ pub(crate) fn extra_bytes(program: &Program, donor_dtype: impl Fn(&TensorRef) ->
     bytes(elements, program.dtype()) + read
 }
 
-/// The buffers that a program reads into: how many tiles are in flight at most, how many buffers each of them has, and the
+/// The buffers that a program reads into: the maximum number of tiles in flight, the number of buffers of each, and the
 /// bytes of the largest.
 pub(crate) fn buffers(program: &Program, donor_dtype: impl Fn(&TensorRef) -> Dtype) -> (usize, usize, u64) {
     let elements = program.shape().iter().product::<usize>();
@@ -62,7 +61,7 @@ fn buffered<'p>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Action, Region};
+    use super::super::action::{Action, Region};
     use super::*;
     use crate::checkpoint::Key;
     use crate::surgery::Method;

@@ -1,7 +1,7 @@
 //! The plan's identity: SHA-256 over canonical JSON (RFC 8785) of what the plan does and to what.
 //!
-//! Only strings, integers and arrays occur, fields are declared in the order of their names, and `serde_json` escapes
-//! as the RFC asks: so its compact output is the canonical form, and nothing needs to be sorted or kept in memory.
+//! Only strings, integers and arrays occur, fields are written in the order of their names, and `serde_json` escapes as
+//! the RFC requires: its compact output is the canonical form, and is hashed while it is written.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,14 +11,15 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use super::action::{Parameter, method_name};
-use super::{Action, Donor, Program, Region};
+use super::action::{Action, Parameter, Region, method_name};
+use super::donor::Donor;
+use super::program::Program;
 use crate::checkpoint::Weights;
 
-/// The version of the JSON outputs and of what the digest covers.
-pub(super) const FORMAT_VERSION: &str = "1.0";
+/// The version of every JSON document that mlxcel prints, and of what the digest covers.
+pub const FORMAT_VERSION: &str = "1.0";
 
-/// `sha256:…` of a plan, or `None` when no action is left.
+/// `sha256:…` of a plan; `None` if it has no programs.
 pub(super) fn digest(base: &Weights, donors: &[Donor], programs: &[Program]) -> Option<String> {
     if programs.is_empty() {
         return None;
@@ -56,7 +57,7 @@ struct Document<'p> {
 }
 
 fn document<'p>(base: &'p Weights, donors: &'p [Donor], programs: &'p [Program]) -> Document<'p> {
-    // Donors are numbered by their first use in a program, so that dropped actions leave no trace.
+    // Donors are numbered by their first use in a program, so that dropped actions do not change the digest.
     let mut places: HashMap<usize, usize> = HashMap::new();
     let mut used = Vec::new();
     for tensor in programs.iter().flat_map(Program::actions).flat_map(|(_, action)| action.donors()) {
@@ -105,7 +106,7 @@ impl<T: std::fmt::Display> Serialize for Name<T> {
     }
 }
 
-/// The programs, each made while it is written: together they would take more memory than the plan.
+/// The programs, each built while it is written: together they would take more memory than the plan.
 struct Programs<'p> {
     programs: &'p [Program],
     places: HashMap<usize, usize>,

@@ -1,10 +1,7 @@
 //! [`Program`]: the ordered actions on one tensor.
 
-use rayon::prelude::*;
-
-use super::scope::Facts;
-use super::{Action, Step};
-use crate::checkpoint::{Dtype, Key, TensorIndex};
+use super::action::Action;
+use crate::checkpoint::{Dtype, Key, TensorInfo};
 
 /// Everything that happens to one tensor, applied in working precision and rounded once. Planning alone makes it.
 ///
@@ -88,6 +85,17 @@ impl Program {
         (elements * self.dtype.bitsize() as u64).div_ceil(8)
     }
 
+    /// The program of the tensor at a position.
+    pub(super) fn new(
+        target: usize,
+        (key, info): &(Key, TensorInfo),
+        member: Member,
+        actions: Vec<(usize, Action)>,
+    ) -> Self {
+        let (dtype, shape) = (info.dtype, info.shape.clone());
+        Self { target, key: key.clone(), dtype, shape, member, actions, shared_with: None }
+    }
+
     /// Lets a tied head have the result too.
     pub(super) fn share_with(&mut self, head: Key) {
         self.shared_with = Some(head);
@@ -106,45 +114,4 @@ impl Program {
             shared_with: None,
         }
     }
-}
-
-/// The programs of all steps, and for each step which of its edits a later one overwrites.
-#[derive(Debug, Default)]
-pub(super) struct Regrouped {
-    /// One a target, in key order; targets with no action left have none.
-    pub programs: Vec<Program>,
-    /// Step, the step that overwrites it, target.
-    pub overwritten: Vec<(usize, usize, usize)>,
-}
-
-/// Regroups edits by target, without the ones that have no effect or are overwritten.
-pub(super) fn regroup(steps: &[Step], index: &TensorIndex, facts: &Facts<'_>) -> Regrouped {
-    let mut order: Vec<(usize, usize, &Action)> = steps
-        .iter()
-        .enumerate()
-        .flat_map(|(i, step)| step.edits.iter().map(move |edit| (edit.target, i, &edit.action)))
-        .collect();
-    order.par_sort_unstable_by_key(|&(target, step, _)| (target, step));
-    let mut regrouped = Regrouped::default();
-    for edits in order.chunk_by(|a, b| a.0 == b.0) {
-        let target = edits[0].0;
-        let (key, info) = &index.entries()[target];
-        let mut live: Vec<_> = edits.iter().filter(|(_, _, action)| action.has_effect(info.dtype)).collect();
-        if let Some(last) = live.iter().rposition(|(_, _, action)| action.overwrites()) {
-            let by = live[last].1;
-            regrouped.overwritten.extend(live.drain(..last).map(|&(target, step, _)| (step, by, target)));
-        }
-        if !live.is_empty() {
-            regrouped.programs.push(Program {
-                target,
-                key: key.clone(),
-                dtype: info.dtype,
-                shape: info.shape.clone(),
-                member: facts.member(target),
-                actions: live.into_iter().map(|&(_, step, action)| (step, action.clone())).collect(),
-                shared_with: None,
-            });
-        }
-    }
-    regrouped
 }

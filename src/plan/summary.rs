@@ -1,6 +1,10 @@
-//! [`Summary`]: what a plan costs.
+//! Sums up what executing a plan reads and writes.
 
-use super::{Donor, Program, Summary, TensorRef, cost};
+use super::action::TensorRef;
+use super::cost;
+use super::donor::Donor;
+use super::plan::Summary;
+use super::program::Program;
 use crate::checkpoint::{Dtype, TensorInfo};
 
 impl Summary {

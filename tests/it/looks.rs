@@ -1,7 +1,7 @@
 //! The plan's text on terminals of every kind.
 
 use mlxcel::diagnostic::{Look, columns, render};
-use mlxcel::plan::explain::{Detail, explain};
+use mlxcel::plan::render::text::{Detail, explain};
 use mlxcel::{Checkpoint, SurgeryFile};
 
 use crate::stage::{Directives, Stage};

@@ -2,26 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use super::super::Step;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::plan::regroup::Overwritten;
+use crate::plan::step::Step;
 use crate::surgery::SurgeryFile;
 
-/// An operation is overwritten by one or two; a file of thousands that overwrite each other was made by a program.
+/// Maximum number of overwriting operations that a note points at. By hand one or two are written; a program may write
+/// thousands.
 const MAX_LABELS: usize = 8;
 
 /// One note for each operation of which later ones overwrite something.
 pub(in crate::plan) fn notes(
     file: &SurgeryFile,
-    overwritten: &[(usize, usize, usize)],
+    overwritten: &[Overwritten],
     steps: &[Step],
 ) -> Vec<Diagnostic> {
     let mut sorted = overwritten.to_vec();
     sorted.sort_unstable();
     let mut notes = Vec::new();
-    for mine in sorted.chunk_by(|a, b| a.0 == b.0) {
-        let step = mine[0].0;
+    for mine in sorted.chunk_by(|a, b| a.step == b.step) {
+        let step = mine[0].step;
         let (Some(operation), Some(edits)) = (file.operations.get(step), steps.get(step)) else { continue };
-        let by: BTreeSet<usize> = mine.iter().map(|(_, by, _)| *by).collect();
+        let by: BTreeSet<usize> = mine.iter().map(|edit| edit.by).collect();
         let all = edits.edits.len();
         let message = if mine.len() == all {
             "later operations overwrite every edit of this one; it is skipped".to_owned()
