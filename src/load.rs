@@ -6,16 +6,17 @@
 //!      ─▶ build: each tensor read, cast, settled ─▶ Loaded
 //! ```
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::{Checkpoint, Origin, Packing, UNNAMED_FLOATS, packing};
-use crate::diagnostic::{Code, Diagnostic};
 use crate::execute::Report;
 use crate::mlx;
-use crate::model::{self, Model};
+use crate::model::{self, Model, ModelError};
 use crate::plan::Plan;
 use crate::weights::{
-    Holdings, Kept, Policy, Precision, Progress, WeightMap, broken, check_limit, total_memory,
+    CheckpointFacts, Policy, Precision, Progress, SharedWeights, WeightMap, WeightsError, check_limit,
+    total_memory,
 };
 
 /// How to load.
@@ -49,23 +50,46 @@ pub struct Timings {
     pub total: Duration,
 }
 
-/// Loads a model with a plan applied. `progress` hears of bytes of weights, up to its total.
-///
-/// # Errors
-/// A configuration or tensors that no family answers to, found before a weight is read; files that changed or cannot
-/// be read; results that are not finite. Nothing is loaded then.
-pub fn load(
-    plan: Plan,
-    options: Options,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Loaded, Vec<Diagnostic>> {
-    match carry_out(&plan, options, progress, None) {
-        Ok((model, report, policy, timings)) => Ok(Loaded { model, plan, report, policy, timings }),
-        Err(diagnostic) => Err(vec![diagnostic]),
+/// Why a model cannot be loaded. Nothing is loaded then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The weights are quantized by a method that MLX does not have.
+    #[error("{what} is quantized as `{method}`, which cannot be run")]
+    ForeignQuantization {
+        /// A tensor in backticks, or the checkpoint.
+        what: String,
+        /// The method.
+        method: String,
+    },
+    /// No model can be built from the checkpoint, or its weights cannot be loaded.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A file changed after it was planned with.
+    #[error("`{}` changed while it was read", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl From<WeightsError> for LoadError {
+    fn from(error: WeightsError) -> Self {
+        ModelError::from(error).into()
     }
 }
 
-/// Loads a model with a plan applied, and the same without: both share every tensor that the plan leaves alone.
+/// Loads a model with a plan applied. `progress` is told of bytes of weights, up to its total.
+///
+/// # Errors
+/// A configuration or tensors that no family supports, found before a weight is read; files that changed or cannot be
+/// read; results that are not finite.
+pub fn load(plan: Plan, options: Options, progress: &mut dyn FnMut(Progress)) -> Result<Loaded, LoadError> {
+    let (model, report, policy, timings) = carry_out(&plan, options, progress, None)?;
+    Ok(Loaded { model, plan, report, policy, timings })
+}
+
+/// Loads a model with a plan applied, and the same model without: both share every tensor that the plan leaves alone.
 ///
 /// # Errors
 /// As [`load`].
@@ -73,36 +97,28 @@ pub fn load_beside(
     plan: Plan,
     options: Options,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Loaded, Box<dyn Model>), Vec<Diagnostic>> {
-    let mut kept = Kept::beside(&plan);
-    let mut both = || {
-        let (model, report, policy, timings) = carry_out(&plan, options, progress, Some(&mut kept))?;
-        let checkpoint = plan.base();
-        let weights = WeightMap::open(checkpoint)?.text_model(&checkpoint.config)?;
-        let weights = weights.settling_beside(policy.clone(), progress, &mut kept);
-        let base = model::build(&checkpoint.config, weights)?;
-        unchanged(checkpoint)?;
-        Ok((model, report, policy, timings, base))
-    };
-    match both() {
-        Ok((model, report, policy, timings, base)) => {
-            Ok((Loaded { model, plan, report, policy, timings }, base))
-        }
-        Err(diagnostic) => Err(vec![diagnostic]),
-    }
+) -> Result<(Loaded, Box<dyn Model>), LoadError> {
+    let mut shared = SharedWeights::beside(&plan);
+    let (model, report, policy, timings) = carry_out(&plan, options, progress, Some(&mut shared))?;
+    let checkpoint = plan.base();
+    let weights = WeightMap::open(checkpoint)?.text_model(&checkpoint.config)?;
+    let weights = weights.settling_beside(policy.clone(), progress, &mut shared);
+    let base = model::build(&checkpoint.config, weights)?;
+    unchanged(checkpoint)?;
+    Ok((Loaded { model, plan, report, policy, timings }, base))
 }
 
 fn carry_out(
     plan: &Plan,
     options: Options,
     progress: &mut dyn FnMut(Progress),
-    kept: Option<&mut Kept>,
-) -> Result<(Box<dyn Model>, Report, Policy, Timings), Diagnostic> {
+    shared: Option<&mut SharedWeights>,
+) -> Result<(Box<dyn Model>, Report, Policy, Timings), LoadError> {
     let start = Instant::now();
     let checkpoint = plan.base();
     refuse_foreign_packing(checkpoint)?;
-    let holdings = Holdings::of(checkpoint);
-    check_limit(needed(checkpoint, options, &holdings))?;
+    let facts = CheckpointFacts::of(checkpoint);
+    check_limit(needed(checkpoint, options, &facts)).map_err(WeightsError::from)?;
 
     let weights = WeightMap::open(checkpoint)?;
     // Surgery keeps keys, shapes and dtypes, so a model that can be built of the stored tensors can be built of the
@@ -115,10 +131,10 @@ fn carry_out(
     let weights = weights.text_model(config)?;
     let surgery = operating.elapsed();
 
-    let finite = || weights.is_finite_in_f16().map_err(|error| broken(&error));
-    let policy = Policy::decide(options.precision, mlx::device(), &holdings, total_memory(), finite)?;
-    let weights = match kept {
-        Some(kept) => weights.settling_beside(policy.clone(), progress, kept),
+    let finite = || weights.is_finite_in_f16().map_err(WeightsError::from);
+    let policy = Policy::decide(options.precision, mlx::device(), &facts, total_memory(), finite)?;
+    let weights = match shared {
+        Some(shared) => weights.settling_beside(policy.clone(), progress, shared),
         None => weights.settling(policy.clone(), progress),
     };
     let model = model::build(config, weights)?;
@@ -127,25 +143,22 @@ fn carry_out(
 }
 
 /// Bytes of addresses that the weights take at least, whatever the dtype policy decides: as f32, or as they are stored.
-fn needed(checkpoint: &Checkpoint, options: Options, holdings: &Holdings) -> u64 {
+fn needed(checkpoint: &Checkpoint, options: Options, facts: &CheckpointFacts) -> u64 {
     let entries = checkpoint.weights.index.entries().iter();
     let stored = entries.filter_map(|(_, info)| match &info.origin {
         Origin::Stored { range, .. } => Some(range.end - range.start),
         Origin::Tied(_) => None,
     });
     let stored = stored.sum();
-    if options.precision == Precision::F32 { holdings.f32_bytes.max(stored) } else { stored }
+    if options.precision == Precision::F32 { facts.f32_bytes.max(stored) } else { stored }
 }
 
 /// Packed weights are known by their tensors; methods that MLX does not have announce themselves in the configuration
 /// or by tensors of their own.
-fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
+fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), LoadError> {
     let (index, config) = (&checkpoint.weights.index, &checkpoint.config);
-    let refuse = |method: &str, what: &str| {
-        let message = format!("{what} is quantized as `{method}`, which cannot be run");
-        Err(Diagnostic::new(Code::UnsupportedQuantization, message)
-            .help("use the unquantized checkpoint, or a conversion in one of MLX's formats"))
-    };
+    let refuse =
+        |method: &str, what: String| Err(LoadError::ForeignQuantization { what, method: method.to_owned() });
     let known = |method: &str| matches!(method, "affine" | "mxfp4" | "mxfp8" | "nvfp4");
     let foreign = |position: usize| match packing(index, config, position) {
         Packing::Foreign(method) if !known(&method) && method != UNNAMED_FLOATS => Some(method),
@@ -155,22 +168,20 @@ fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
         if config.text_key(key).is_some()
             && let Some(method) = foreign(position)
         {
-            return refuse(&method, &format!("`{key}`"));
+            return refuse(&method, format!("`{key}`"));
         }
     }
     match config.quantization.as_ref().and_then(|quantization| quantization.mode.as_deref()) {
-        Some(method) if !known(method) => refuse(method, "the checkpoint"),
+        Some(method) if !known(method) => refuse(method, "the checkpoint".to_owned()),
         _ => Ok(()),
     }
 }
 
 /// Checks that what MLX has read lazily is what was planned with.
-fn unchanged(checkpoint: &Checkpoint) -> Result<(), Diagnostic> {
+fn unchanged(checkpoint: &Checkpoint) -> Result<(), LoadError> {
     for shard in &checkpoint.weights.shards {
         if !shard.unchanged().unwrap_or(false) {
-            let message = format!("`{}` changed while it was read", shard.path.display());
-            return Err(Diagnostic::new(Code::DonorChanged, message)
-                .help("run again when nothing writes to the model"));
+            return Err(LoadError::Changed { path: shard.path.clone() });
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! [`AffineSet`]: codes, scales and biases as one thing; bits and group size checked against shapes and config.
 
-use super::{Key, ModelConfig, Role, TensorInfo, is_dense_float, is_other_tower};
+use super::{AffineFormat, Key, ModelConfig, Role, TensorInfo, is_dense_float, is_other_tower};
 
 /// An affine-quantized module: `w = scale · code + bias`. Members are positions in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,15 +15,6 @@ pub struct AffineSet {
     pub biases: usize,
     /// Bits and group size, where config or shapes settle them.
     pub format: Option<AffineFormat>,
-}
-
-/// Bits (2, 3, 4, 5, 6, 8) and group size (32, 64, 128).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AffineFormat {
-    /// Bits a code.
-    pub bits: u64,
-    /// Elements a group.
-    pub group_size: u64,
 }
 
 /// Every affine format of MLX.

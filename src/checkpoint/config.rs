@@ -4,20 +4,15 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::Quantization;
-use super::ReadError;
 use super::file::read_text;
 use super::json::{Distinct, without_non_finite};
+use super::{Family, Quantization, ReadError, TextConfig};
 
 /// `config.json` must be no longer than this (with an entry of `quantization` for each of 44,544 experts it has 5 MB).
 const LONGEST: u64 = 16_000_000;
 
 /// Nor may it hold more values: in memory each takes many times the space that it takes in the file.
 const MOST_VALUES: usize = 500_000;
-
-/// Where vision-language and multi-part models keep the text model's values.
-const TEXT_CONFIGS: [&[&str]; 4] =
-    [&["text_config"], &["llm_config"], &["language_config"], &["thinker_config", "text_config"]];
 
 /// `config.json`, with the values that planning needs lifted out of the places families keep them in.
 ///
@@ -95,7 +90,7 @@ impl ModelConfig {
         let mut config = Self { json, ..Self::default() };
         config.model_type =
             config.json.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let defaults = Defaults::of(config.text_model_type());
+        let defaults = config.family().defaults;
         config.heads = config.count("num_attention_heads", defaults.heads);
         // Before grouped-query attention every head had its own keys and values.
         config.kv_heads = config.count("num_key_value_heads", defaults.kv_heads.or(config.heads));
@@ -111,19 +106,28 @@ impl ModelConfig {
         config
     }
 
+    /// The text model's part.
+    #[must_use]
+    pub fn text(&self) -> TextConfig<'_> {
+        TextConfig::of(&self.json)
+    }
+
     /// The model type of the text model: `text_config.model_type` and its like, else the root's.
     #[must_use]
     pub fn text_model_type(&self) -> &str {
-        let nested =
-            TEXT_CONFIGS.iter().find_map(|place| descend(&self.json, place)?.get("model_type")?.as_str());
-        nested.unwrap_or(&self.model_type)
+        self.text().model_type()
     }
 
-    /// A value of the root, or else of the text model's own config.
+    /// The family of the text model.
+    #[must_use]
+    pub fn family(&self) -> &'static Family {
+        Family::of(self.text_model_type())
+    }
+
+    /// A value of the root, or else of the text model's own part.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {
-        let nested = || TEXT_CONFIGS.iter().find_map(|place| present(descend(&self.json, place)?, name));
-        present(&self.json, name).or_else(nested)
+        self.text().get_root_first(name)
     }
 
     /// A count or size: [`value`](Self::value) where it is a positive whole number.
@@ -134,54 +138,6 @@ impl ModelConfig {
 
     fn count(&self, name: &str, default: Option<u64>) -> Option<u64> {
         if self.value(name).is_some() { self.number(name) } else { default }
-    }
-}
-
-fn descend<'a>(json: &'a Map<String, Value>, place: &[&str]) -> Option<&'a Map<String, Value>> {
-    place.iter().try_fold(json, |object, name| object.get(*name)?.as_object())
-}
-
-fn present<'a>(json: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    json.get(name).filter(|value| !value.is_null())
-}
-
-/// What a model type means when its config leaves sizes out, as published conversions of Gemma 3 do. The
-/// values are those of the families' own configuration classes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Defaults {
-    heads: Option<u64>,
-    /// `None`: as many as heads.
-    kv_heads: Option<u64>,
-    head_dim: Option<u64>,
-    hidden_size: Option<u64>,
-    intermediate_size: Option<u64>,
-}
-
-impl Defaults {
-    fn of(model_type: &str) -> Self {
-        let sizes = |heads, hidden, intermediate| Self {
-            heads: Some(heads),
-            hidden_size: Some(hidden),
-            intermediate_size: Some(intermediate),
-            ..Self::default()
-        };
-        match model_type {
-            "llama" | "olmo2" | "granite" => sizes(32, 4096, 11008),
-            "mistral" | "mixtral" => Self { kv_heads: Some(8), ..sizes(32, 4096, 14336) },
-            "phi3" => sizes(32, 3072, 8192),
-            "smollm3" => Self { kv_heads: Some(4), ..sizes(16, 2048, 11008) },
-            "qwen2" => sizes(32, 4096, 22016),
-            "qwen2_vl" | "qwen2_vl_text" | "qwen2_5_vl" | "qwen2_5_vl_text" => {
-                Self { kv_heads: Some(8), ..sizes(64, 8192, 29568) }
-            }
-            "qwen3" => Self { head_dim: Some(128), ..sizes(32, 4096, 22016) },
-            "qwen3_moe" => Self { kv_heads: Some(4), ..sizes(32, 2048, 6144) },
-            "gemma" => Self { kv_heads: Some(16), head_dim: Some(256), ..sizes(16, 3072, 24576) },
-            "gemma2" | "gemma3" | "gemma3_text" => {
-                Self { kv_heads: Some(4), head_dim: Some(256), ..sizes(8, 2304, 9216) }
-            }
-            _ => Self::default(),
-        }
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::listing::{self, Listing};
-use super::near::models_inside;
+use super::file_names::{INDEX_FILE, file_name};
+use super::quoted::listed;
+use super::shard_index::{self, Listing};
+use super::suggest_path::models_inside;
 use super::{ReadError, ReadErrorKind};
-
-/// The name of the index file in a directory of shards.
-pub const INDEX_FILE: &str = "model.safetensors.index.json";
 
 /// What stands at a path.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub(super) fn discover(path: &Path) -> Result<Found, ReadError> {
     }
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     if name.ends_with(b".json") {
-        return Ok(Found::Index(path.to_owned(), listing::read(path)?));
+        return Ok(Found::Index(path.to_owned(), shard_index::read(path)?));
     }
     Ok(Found::Files(vec![path.to_owned()]))
 }
@@ -36,8 +35,8 @@ fn directory(dir: &Path) -> Result<Found, ReadError> {
     if names.iter().any(|name| name == INDEX_FILE) {
         let index = dir.join(INDEX_FILE);
         // The index is there: when it cannot be found, it is a link that leads nowhere.
-        let text =
-            listing::read(&index).map_err(|error| ReadError { kind: ReadErrorKind::BadIndex, ..error })?;
+        let text = shard_index::read(&index)
+            .map_err(|error| ReadError { kind: ReadErrorKind::BadIndex, ..error })?;
         return Ok(Found::Index(index, text));
     }
     let weights: Vec<&String> = names.iter().filter(|name| name.ends_with(".safetensors")).collect();
@@ -79,7 +78,7 @@ pub(super) fn shards(index: &Path, listing: &Listing<'_>) -> Result<Vec<PathBuf>
     let missing: Vec<String> = paths.iter().filter(missing).map(|path| file_name(path)).collect();
     if !missing.is_empty() {
         let (are, file) = if missing.len() == 1 { ("is", "the file") } else { ("are", "the files") };
-        let reason = format!("names {}, which {are} missing", super::error::listed(&missing));
+        let reason = format!("names {}, which {are} missing", listed(&missing));
         return Err(ReadError::bad_index(index, reason)
             .help(format!("download {file} into the same directory, or an index file that does without")));
     }
@@ -110,8 +109,4 @@ fn nothing(dir: &Path, names: &[String]) -> ReadError {
     }
     refused(String::new())
         .help("a directory of weights holds `model.safetensors`, or shards and their index file")
-}
-
-pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

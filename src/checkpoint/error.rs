@@ -1,10 +1,10 @@
 //! Why a checkpoint cannot be read.
 
-use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::near::{elsewhere, neighbour};
+use super::Key;
+use super::suggest_path::{elsewhere, neighbour};
 use crate::diagnostic::system;
 
 /// A refusal: the file and what is wrong with it.
@@ -42,7 +42,7 @@ pub enum ReadWarning {
         /// The shard.
         path: PathBuf,
         /// The tensor.
-        key: super::Key,
+        key: Key,
     },
     /// Bytes after the last tensor.
     TrailingBytes {
@@ -105,56 +105,4 @@ impl ReadError {
             None => refused,
         }
     }
-}
-
-/// A name from a file, fit for a message: control characters escaped, its middle left out when it is very long.
-pub(super) struct Quoted<'a>(pub(super) &'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LONGEST: usize = 200;
-        const KEPT: usize = 80;
-        f.write_char('`')?;
-        let length = self.0.chars().count();
-        let head = if length > LONGEST { KEPT } else { length };
-        escape(f, self.0.chars().take(head))?;
-        if head < length {
-            f.write_char('…')?;
-            escape(f, self.0.chars().skip(length - KEPT))?;
-        }
-        f.write_char('`')
-    }
-}
-
-fn escape(f: &mut fmt::Formatter<'_>, text: impl Iterator<Item = char>) -> fmt::Result {
-    for c in text {
-        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
-            write!(f, "{}", c.escape_default())?;
-        } else {
-            f.write_char(c)?;
-        }
-    }
-    Ok(())
-}
-
-/// `a`, `b` and 3 more.
-pub(super) fn listed(names: &[impl AsRef<str>]) -> String {
-    const SHOWN: usize = 3;
-    let shown = if names.len() == SHOWN + 1 { SHOWN + 1 } else { SHOWN };
-    let mut text = String::new();
-    for (place, name) in names.iter().take(shown).enumerate() {
-        let last = place + 1 == names.len();
-        let before = if place == 0 {
-            ""
-        } else if last {
-            " and "
-        } else {
-            ", "
-        };
-        let _ = write!(text, "{before}{}", Quoted(name.as_ref()));
-    }
-    if names.len() > shown {
-        let _ = write!(text, " and {} more", names.len() - shown);
-    }
-    text
 }

@@ -3,17 +3,16 @@
 //!
 //! Nothing is believed: sizes are checked against shapes, names and ranges against each other and against the file.
 
-mod descent;
-mod entry;
-mod refused;
-mod usual;
+mod error;
+mod fast;
+mod strict;
+mod validate;
 
-use super::error::Quoted;
-use super::shard::StoredTensor;
-use descent::descend;
-pub(super) use refused::DAMAGED;
-pub use refused::Refused;
-use refused::{RENAME, TWICE};
+use super::StoredTensor;
+use super::quoted::Quoted;
+pub(super) use error::DAMAGED;
+pub use error::HeaderError;
+use error::{RENAME, TWICE};
 
 /// A checked header.
 #[derive(Debug, Default)]
@@ -31,8 +30,8 @@ impl Header {
     ///
     /// # Errors
     /// The first refusal.
-    pub fn parse(text: &str, data_start: u64, file_len: u64) -> Result<Self, Refused> {
-        let (mut tensors, metadata) = usual::read(text).map_or_else(|| descend(text), Ok)?;
+    pub fn parse(text: &str, data_start: u64, file_len: u64) -> Result<Self, HeaderError> {
+        let (mut tensors, metadata) = fast::read(text).map_or_else(|| strict::read(text), Ok)?;
         tensors.iter().try_for_each(|tensor| printable(tensor.key.as_str()))?;
         distinct(&tensors)?;
         if !tensors.is_sorted_by_key(by_offset) {
@@ -46,12 +45,12 @@ impl Header {
 
 /// Refuses names that could play tricks on a terminal, or cost more to match than any real name: they are shown, folded
 /// and matched everywhere.
-fn printable(name: &str) -> Result<(), Refused> {
+fn printable(name: &str) -> Result<(), HeaderError> {
     const LONGEST: usize = 4096;
     let plays = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     if name.len() > LONGEST {
         let reason = format!("the name {} has {} bytes, more than {LONGEST}", Quoted(name), name.len());
-        return Err(Refused::new(reason, RENAME));
+        return Err(HeaderError::new(reason, RENAME));
     }
     // Names of plain ASCII are nearly all.
     if name.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~')) {
@@ -60,7 +59,7 @@ fn printable(name: &str) -> Result<(), Refused> {
     match name.chars().find(|&c| plays(c)) {
         Some(c) => {
             let reason = format!("the name {} has a control character, {}", Quoted(name), c.escape_unicode());
-            Err(Refused::new(reason, RENAME))
+            Err(HeaderError::new(reason, RENAME))
         }
         None => Ok(()),
     }
@@ -68,7 +67,7 @@ fn printable(name: &str) -> Result<(), Refused> {
 
 /// Refuses two tensors of one name. Many writers sort them; else sorting hashes is cheaper than asking a set of names for
 /// each.
-fn distinct(tensors: &[StoredTensor]) -> Result<(), Refused> {
+fn distinct(tensors: &[StoredTensor]) -> Result<(), HeaderError> {
     if tensors.is_sorted_by(|a, b| a.key < b.key) {
         return Ok(());
     }
@@ -82,7 +81,7 @@ fn distinct(tensors: &[StoredTensor]) -> Result<(), Refused> {
         tensors.iter().map(|tensor| tensor.key.as_str()).map(|name| (hash(name), name)).collect();
     hashed.sort_unstable();
     match hashed.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(Refused::new(format!("two tensors are named {}", Quoted(pair[0].1)), TWICE)),
+        Some(pair) => Err(HeaderError::new(format!("two tensors are named {}", Quoted(pair[0].1)), TWICE)),
         None => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::error::Quoted;
+use super::quoted::Quoted;
 
 /// A string, borrowed from the text unless it has escapes.
 pub(super) struct Text;

@@ -1,6 +1,7 @@
 //! [`packing`]: how a module's weight is packed, by its neighbours in the index.
 
-use super::affine::{AffineFormat, AffineSet, product, settle};
+use super::AffineFormat;
+use super::affine::{AffineSet, product, settle};
 use super::{Dtype, ModelConfig, Origin, TensorIndex, TensorInfo, is_dense_float};
 
 /// What a mode of small floats is called where the configuration does not say which it is.

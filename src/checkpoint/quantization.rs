@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::affine::AffineFormat;
-
 /// The quantization section of `config.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quantization {
@@ -28,6 +26,15 @@ pub struct ModuleQuantization {
     pub bits: Option<u64>,
     /// Group size.
     pub group_size: Option<u64>,
+}
+
+/// Bits (2, 3, 4, 5, 6, 8) and group size (32, 64, 128).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AffineFormat {
+    /// Bits a code.
+    pub bits: u64,
+    /// Elements a group.
+    pub group_size: u64,
 }
 
 impl Quantization {

@@ -2,7 +2,6 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,10 +12,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::file::open_regular;
 use super::header::{DAMAGED, Header};
 use super::sniff::sniff;
-use super::{Dtype, Key, ReadError};
+use super::{ReadError, StoredTensor};
 
-/// Headers must be shorter than this (the format's own limit).
-const LONGEST_HEADER: u64 = 100_000_000;
+/// Headers are shorter than this many bytes (the format's own limit).
+const MAX_HEADER: u64 = 100_000_000;
 /// The length of the header's length.
 const PREFIX: u64 = 8;
 
@@ -46,19 +45,6 @@ impl Fingerprint {
             identity: (metadata.dev(), metadata.ino()),
         }
     }
-}
-
-/// One tensor as the header has it; the range is absolute in the file.
-#[derive(Debug, Clone)]
-pub struct StoredTensor {
-    /// Name.
-    pub key: Key,
-    /// Element type.
-    pub dtype: Dtype,
-    /// Dimensions.
-    pub shape: Vec<usize>,
-    /// Absolute byte offsets.
-    pub range: Range<u64>,
 }
 
 /// An open file with a checked header.
@@ -190,9 +176,9 @@ fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> 
     };
     let length = u64::from_le_bytes(*prefix);
     let room = len - PREFIX;
-    if length >= LONGEST_HEADER {
+    if length >= MAX_HEADER {
         return Err(other().unwrap_or_else(|| {
-            refused(format!("a header of {length} bytes: the format allows less than {LONGEST_HEADER}"))
+            refused(format!("a header of {length} bytes: the format allows less than {MAX_HEADER}"))
                 .help(DAMAGED)
         }));
     }

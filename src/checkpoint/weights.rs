@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::discover::{Found, discover, file_name, shards};
-use super::error::{Quoted, listed};
-use super::listing::Listing;
+use super::discover::{Found, discover, shards};
+use super::file_names::file_name;
+use super::quoted::{Quoted, listed};
+use super::shard_index::Listing;
 use super::{
     Key, Origin, ReadError, ReadErrorKind, ReadWarning, Shard, StoredTensor, TensorIndex, TensorInfo,
 };

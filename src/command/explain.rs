@@ -21,7 +21,7 @@ pub(super) fn run(args: &ExplainArgs) -> Outcome {
 /// A code that does not exist is a wrong command line.
 fn unknown(written: &str) -> Exit {
     let lower = written.to_lowercase();
-    let name = lower.strip_prefix("surgery::").unwrap_or(&lower);
+    let name = lower.rsplit_once("::").map_or(lower.as_str(), |(_, name)| name);
     let near = Code::ALL
         .iter()
         .map(|code| (strsim::damerau_levenshtein(code.name(), name), code.name()))

@@ -13,6 +13,7 @@ use crate::cli::GenerateArgs;
 use crate::generate::{
     ChatTemplate, Defaults, Error, Extra, Generation, Limits, Request, Sampling, Start, Tokenizer, message,
 };
+use crate::weights;
 
 pub(super) fn run(args: &GenerateArgs) -> Outcome {
     session::outcome(work(args))
@@ -192,7 +193,7 @@ impl Answer {
                 "ttft_s": self.first_token.map(|time| time.as_secs_f64()),
                 "prefill_tokens_per_second": rate(prompt_len, self.prefill),
                 "decode_tokens_per_second": self.decode_rate(),
-                "peak_memory_bytes": session::peak_memory(),
+                "peak_memory_bytes": weights::peak_memory(),
             },
             "surgery": model.surgery(),
         })
@@ -202,7 +203,7 @@ impl Answer {
         let speed = |rate: Option<f64>| rate.map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
         let first =
             self.first_token.map_or(String::new(), |time| format!(", the first after {}", seconds(time)));
-        let memory = session::peak_memory()
+        let memory = weights::peak_memory()
             .map_or(String::new(), |bytes| format!("; peak memory {} MB", bytes / 1_000_000));
         format!(
             "read {prompt_len} tokens{}; wrote {}{}{first}{memory}\n",

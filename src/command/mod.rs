@@ -13,6 +13,8 @@ mod export;
 mod generate;
 mod interrupt;
 mod keys;
+#[cfg(feature = "mlx")]
+mod load_error;
 pub mod output;
 mod plan;
 mod refuse;

@@ -16,6 +16,7 @@ use crate::cli::ScoreArgs;
 use crate::diagnostic::system;
 use crate::execute::{NewFile, clear_leftovers};
 use crate::generate::{Error, Limits, Score, Tokenizer, read_text, score};
+use crate::weights;
 
 pub(super) fn run(args: &ScoreArgs) -> Outcome {
     session::outcome(work(args))
@@ -60,7 +61,7 @@ fn work(args: &ScoreArgs) -> Result<Exit, Ended> {
                 "load_s": model.load_seconds(),
                 "score_s": time.as_secs_f64(),
                 "prefill_tokens_per_second": rate(tokens.len(), time),
-                "peak_memory_bytes": session::peak_memory(),
+                "peak_memory_bytes": weights::peak_memory(),
             },
             "surgery": model.surgery(),
         });

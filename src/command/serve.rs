@@ -66,8 +66,8 @@ fn work(args: &ServeArgs) -> Result<Exit, Ended> {
             tracing::info!("stopped");
             Exit::Fine.end()
         }
-        serve::Ended::Refused(diagnostics) => {
-            session::say(&diagnostics, source.as_ref());
+        serve::Ended::Refused(error) => {
+            session::say(&[Diagnostic::from(&error)], source.as_ref());
             Exit::Failed.end()
         }
         serve::Ended::Broken => {
@@ -111,7 +111,7 @@ fn load(
     context: Option<usize>,
     keep_base: bool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Ready, Vec<Diagnostic>> {
+) -> Result<Ready, load::LoadError> {
     let (loaded, base) = if keep_base {
         load::load_beside(plan, options, progress).map(|(loaded, base)| (loaded, Some(base)))?
     } else {

@@ -13,11 +13,11 @@ use super::{Exit, output};
 use crate::checkpoint::{Checkpoint, ReadError, ReadErrorKind};
 use crate::cli::{DtypeChoice, WeightsArgs};
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, render};
-use crate::load::{Loaded, Options, load, load_beside};
+use crate::generate;
+use crate::load::{LoadError, Loaded, Options, load, load_beside};
 use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
 use crate::weights::{Precision, Progress};
-use crate::{generate, mlx};
 use generate::LONGEST_TEXT;
 
 /// Why a command ends before its end.
@@ -124,7 +124,7 @@ impl<'a> Session<'a> {
 
     fn load_by<T>(
         self,
-        load: impl FnOnce(Plan, Options, &mut dyn FnMut(Progress)) -> Result<(Loaded, T), Vec<Diagnostic>>,
+        load: impl FnOnce(Plan, Options, &mut dyn FnMut(Progress)) -> Result<(Loaded, T), LoadError>,
     ) -> Result<(Model, T), Ended> {
         let Self { args, quiet, source, plan } = self;
         let mut bar = (!quiet).then(|| Bar::bytes("loading"));
@@ -135,8 +135,8 @@ impl<'a> Session<'a> {
             }
         });
         drop(bar);
-        let (loaded, more) = loaded.map_err(|diagnostics| {
-            say(&diagnostics, source.as_ref());
+        let (loaded, more) = loaded.map_err(|error| {
+            say(&[Diagnostic::from(&error)], source.as_ref());
             Ended::Said(Exit::Failed)
         })?;
         let model = Model { loaded, surgery: args.surgery_file().map(|file| file.display().to_string()) };
@@ -200,15 +200,6 @@ pub(super) fn standard_input() -> Result<String, Ended> {
         return Err(miette!("standard input is longer than {} MiB", LONGEST_TEXT >> 20).into());
     }
     Ok(String::from_utf8(bytes).into_diagnostic().wrap_err("standard input is not UTF-8 text")?)
-}
-
-/// The most memory that this process has had so far, in bytes.
-pub(super) fn peak_memory() -> Option<u64> {
-    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        return line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024);
-    }
-    mlx::peak_memory().ok().map(|bytes| bytes as u64)
 }
 
 /// Tokens a second; `None` where there is nothing to divide.

@@ -8,9 +8,8 @@ const PAGES: &str = include_str!("explain.md");
 /// A code's page, in Markdown, headed by its full name.
 #[must_use]
 pub fn explain(code: Code) -> String {
-    let (name, summary) = (code.name(), code.summary());
-    let severity = code.severity().name();
-    format!("# surgery::{name}\n\n{severity}: {summary}\n\n{}\n", body(code))
+    let (summary, severity) = (code.summary(), code.severity().name());
+    format!("# {code}\n\n{severity}: {summary}\n\n{}\n", body(code))
 }
 
 /// All pages as one document.

@@ -97,10 +97,14 @@ impl From<&ExecuteError> for Diagnostic {
     fn from(error: &ExecuteError) -> Self {
         let (code, help) = match error {
             ExecuteError::Changed { .. } => {
-                (Code::DonorChanged, "run again when nothing writes to the base or its donors")
+                (Code::FileChanged, "run again when nothing writes to the base or its donors")
             }
             ExecuteError::Read { donor, source, .. } => {
-                let code = if *donor { Code::DonorUnreadable } else { Code::ModelUnreadable };
+                let code = match donor {
+                    _ if source.kind() == io::ErrorKind::OutOfMemory => Code::OutOfMemory,
+                    true => Code::DonorUnreadable,
+                    false => Code::ModelUnreadable,
+                };
                 (code, system::reading(source))
             }
             ExecuteError::NotFinite { .. } => (

@@ -1,37 +1,33 @@
-//! Reading `config.json`: every value a family needs, typed, or one diagnostic that names it.
+//! Reading `config.json`: every value a family needs, typed, or an error that names it.
 
 use serde_json::{Map, Value};
 
-use crate::checkpoint::ModelConfig;
-use crate::diagnostic::{Code, Diagnostic};
+use super::ConfigError;
+use crate::checkpoint::{Family, ModelConfig, TextConfig};
 
-/// The values of a text model's configuration; null counts as missing.
+/// The values of a text model's configuration; `null` counts as missing.
 pub(super) struct Args<'c> {
     config: &'c ModelConfig,
-    text: &'c Map<String, Value>,
-    /// Whether the text model has a part of its own.
-    nested: bool,
+    text: TextConfig<'c>,
 }
 
 impl<'c> Args<'c> {
     /// The text model's part of a configuration.
     pub(super) fn new(config: &'c ModelConfig) -> Self {
-        let nested = config.json.get("text_config").and_then(Value::as_object);
-        Self { config, text: nested.unwrap_or(&config.json), nested: nested.is_some() }
+        Self { config, text: config.text() }
     }
 
     fn get(&self, name: &str) -> Option<&'c Value> {
-        let given = |map: &'c Map<String, Value>| map.get(name).filter(|value| !value.is_null());
-        given(self.text).or_else(|| given(&self.config.json))
+        self.text.get(name)
     }
 
-    /// Whether the text model's part says anything of this, null included.
-    pub(super) fn says(&self, name: &str) -> bool {
-        self.text.contains_key(name)
+    /// Whether the text model's part has this field, `null` included.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        self.text.mentions(name)
     }
 
     /// A positive integer, if given.
-    pub(super) fn size(&self, name: &str) -> Result<Option<usize>, Diagnostic> {
+    pub(super) fn size(&self, name: &str) -> Result<Option<usize>, ConfigError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let size = value.as_u64().and_then(|n| i32::try_from(n).ok()).and_then(|n| usize::try_from(n).ok());
         match size {
@@ -41,23 +37,23 @@ impl<'c> Args<'c> {
     }
 
     /// A positive integer that has to be given.
-    pub(super) fn required_size(&self, name: &str) -> Result<usize, Diagnostic> {
+    pub(super) fn required_size(&self, name: &str) -> Result<usize, ConfigError> {
         self.size(name)?.ok_or_else(|| missing(name))
     }
 
     /// A positive integer that a text model's own configuration may leave out, as published vision-language models do.
-    pub(super) fn size_or(&self, name: &str, default: Option<u64>) -> Result<usize, Diagnostic> {
-        let default = default.filter(|_| self.nested).and_then(|size| usize::try_from(size).ok());
+    pub(super) fn size_or(&self, name: &str, default: Option<u64>) -> Result<usize, ConfigError> {
+        let default = default.filter(|_| self.text.is_nested()).and_then(|size| usize::try_from(size).ok());
         self.size(name)?.or(default).ok_or_else(|| missing(name))
     }
 
     /// A finite number, if given.
-    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, Diagnostic> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, ConfigError> {
         self.get(name).map(|value| finite(name, value)).transpose()
     }
 
     /// A truth value, or `default`.
-    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, Diagnostic> {
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, ConfigError> {
         match self.get(name) {
             None => Ok(default),
             Some(value) => value.as_bool().ok_or_else(|| wrong(name, value, "true or false")),
@@ -65,12 +61,12 @@ impl<'c> Args<'c> {
     }
 
     /// A word, if given.
-    pub(super) fn word(&self, name: &str) -> Result<Option<&'c str>, Diagnostic> {
+    pub(super) fn word(&self, name: &str) -> Result<Option<&'c str>, ConfigError> {
         self.get(name).map(|value| value.as_str().ok_or_else(|| wrong(name, value, "a string"))).transpose()
     }
 
     /// A list of words, if given.
-    pub(super) fn words(&self, name: &str) -> Result<Option<Vec<&'c str>>, Diagnostic> {
+    pub(super) fn words(&self, name: &str) -> Result<Option<Vec<&'c str>>, ConfigError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let words = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         words.map(Some).ok_or_else(|| wrong(name, value, "a list of strings"))
@@ -78,7 +74,7 @@ impl<'c> Args<'c> {
 
     /// Query heads, key/value heads (as many where the configuration does not say) and head width (an equal share of
     /// `hidden`).
-    pub(super) fn heads(&self, hidden: usize) -> Result<(usize, usize, usize), Diagnostic> {
+    pub(super) fn heads(&self, hidden: usize) -> Result<(usize, usize, usize), ConfigError> {
         let lifted = |value: Option<u64>, name: &str| match value {
             None => Ok(None),
             Some(n) => match i32::try_from(n).ok().and_then(|n| usize::try_from(n).ok()) {
@@ -93,15 +89,15 @@ impl<'c> Args<'c> {
         let heads = heads.ok_or_else(|| missing("num_attention_heads"))?;
         let kv_heads = lifted(self.config.kv_heads, "num_key_value_heads")?.unwrap_or(heads);
         if !heads.is_multiple_of(kv_heads) {
-            return Err(refuse(format!("{heads} heads cannot share {kv_heads} key/value heads evenly")));
+            return Err(ConfigError::UnevenHeads { heads, kv_heads });
         }
         let head_dim = match lifted(self.config.head_dim, "head_dim")? {
             Some(head_dim) => head_dim,
             None if hidden.is_multiple_of(heads) => hidden / heads,
-            None => return Err(refuse(format!("`hidden_size` {hidden} is no multiple of {heads} heads"))),
+            None => return Err(ConfigError::UndividedHidden { hidden, heads }),
         };
         if !head_dim.is_multiple_of(2) {
-            return Err(refuse(format!("a head width of {head_dim} is odd: rotary positions need pairs")));
+            return Err(ConfigError::OddHeadDim(head_dim));
         }
         Ok((heads, kv_heads, head_dim))
     }
@@ -113,47 +109,48 @@ impl<'c> Args<'c> {
 
     /// The text model's type.
     pub(super) fn model_type(&self) -> &'c str {
-        self.config.text_model_type()
+        self.text.model_type()
+    }
+
+    /// The text model's family.
+    pub(super) fn family(&self) -> &'static Family {
+        self.config.family()
     }
 
     /// An object, if given.
-    pub(super) fn object(&self, name: &str) -> Result<Option<&'c Map<String, Value>>, Diagnostic> {
+    pub(super) fn object(&self, name: &str) -> Result<Option<&'c Map<String, Value>>, ConfigError> {
         self.get(name)
             .map(|value| value.as_object().ok_or_else(|| wrong(name, value, "an object")))
             .transpose()
     }
 
     /// A list of whole numbers, if given.
-    pub(super) fn numbers(&self, name: &str) -> Result<Option<Vec<u64>>, Diagnostic> {
+    pub(super) fn numbers(&self, name: &str) -> Result<Option<Vec<u64>>, ConfigError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let numbers = value.as_array().and_then(|list| list.iter().map(Value::as_u64).collect());
         numbers.map(Some).ok_or_else(|| wrong(name, value, "a list of whole numbers"))
     }
 
     /// A number that is multiplied by or divided by, or `default`.
-    pub(super) fn factor(&self, name: &str, default: f64) -> Result<f64, Diagnostic> {
+    pub(super) fn factor(&self, name: &str, default: f64) -> Result<f64, ConfigError> {
         positive(name, self.number(name)?.unwrap_or(default))
     }
 }
 
 /// A value that has to be given and is not.
-pub(super) fn missing(name: &str) -> Diagnostic {
-    refuse(format!("`config.json` lacks `{name}`, which the model needs"))
+pub(super) fn missing(name: &str) -> ConfigError {
+    ConfigError::Missing(name.to_owned())
 }
 
-/// A configuration that cannot be built.
-pub(super) fn refuse(message: String) -> Diagnostic {
-    Diagnostic::new(Code::ModelUnreadable, message)
+/// A value that is not `wanted`.
+pub(super) fn wrong(name: &str, value: &Value, wanted: &'static str) -> ConfigError {
+    ConfigError::Wrong { name: name.to_owned(), value: value.clone(), wanted }
 }
 
-pub(super) fn wrong(name: &str, value: &Value, wanted: &str) -> Diagnostic {
-    refuse(format!("`{name}` in `config.json` is `{value}`, not {wanted}"))
-}
-
-pub(super) fn finite(name: &str, value: &Value) -> Result<f64, Diagnostic> {
+pub(super) fn finite(name: &str, value: &Value) -> Result<f64, ConfigError> {
     value.as_f64().filter(|number| number.is_finite()).ok_or_else(|| wrong(name, value, "a finite number"))
 }
 
-pub(super) fn positive(name: &str, value: f64) -> Result<f64, Diagnostic> {
+pub(super) fn positive(name: &str, value: f64) -> Result<f64, ConfigError> {
     if value > 0.0 { Ok(value) } else { Err(wrong(name, &value.into(), "a positive number")) }
 }

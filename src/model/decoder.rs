@@ -1,14 +1,13 @@
 //! [`Decoder`]: blocks between an embedding and a head. Every family here is one, with blocks of its own making.
 
-use super::Model;
 use super::sizes::Sizes;
-use crate::diagnostic::Diagnostic;
+use super::{Model, ModelError};
 use crate::mlx::{self, Array, Device, Dtype, async_eval};
 use crate::nn::{
     Attention, AttentionSpec, Batch, Cache, Embedding, Experts, ExpertsShape, Linear, Mlp, MlpShape,
-    NormSpec, RmsNorm, Rope, RopeSpec, Turn,
+    NormSpec, RmsNorm, Rope, RopeSpec, Rotation,
 };
-use crate::weights::{WeightMap, broken};
+use crate::weights::{WeightMap, WeightsError};
 
 /// One layer: x + attention(x), then x + feed-forward(x), each with a norm before or after it, or both.
 #[derive(Debug)]
@@ -86,12 +85,12 @@ impl Block {
     fn forward(
         &self,
         x: &Array,
-        turns: &[Turn<'_>],
+        rotations: &[Rotation<'_>],
         batch: &mut Batch<'_>,
         multipliers: &Multipliers,
     ) -> mlx::Result<Array> {
-        let turn = self.rope.and_then(|rope| turns.get(rope));
-        let y = self.attention_norms.apply(x, |x| self.attention.forward(x, turn, batch))?;
+        let rotation = self.rope.and_then(|rope| rotations.get(rope));
+        let y = self.attention_norms.apply(x, |x| self.attention.forward(x, rotation, batch))?;
         let x = multipliers.join(x, y)?;
         let y = self.feed_forward_norms.apply(&x, |x| self.feed_forward.forward(x))?;
         multipliers.join(&x, y)
@@ -127,27 +126,31 @@ impl Layer<'_, '_> {
     }
 
     /// `self_attn`.
-    pub(super) fn attention(&mut self, spec: &AttentionSpec) -> Result<Attention, Diagnostic> {
+    pub(super) fn attention(&mut self, spec: &AttentionSpec) -> Result<Attention, WeightsError> {
         Attention::new(self.weights, &format!("{}.self_attn", self.module), self.number, spec)
     }
 
     /// `mlp`, with separate gate and up projections.
-    pub(super) fn mlp(&mut self, shape: MlpShape) -> Result<FeedForward, Diagnostic> {
+    pub(super) fn mlp(&mut self, shape: MlpShape) -> Result<FeedForward, WeightsError> {
         Ok(FeedForward::Dense(Mlp::new(self.weights, &format!("{}.mlp", self.module), shape)?))
     }
 
     /// `mlp`, with gate and up projection in one tensor.
-    pub(super) fn fused_mlp(&mut self, shape: MlpShape) -> Result<FeedForward, Diagnostic> {
+    pub(super) fn fused_mlp(&mut self, shape: MlpShape) -> Result<FeedForward, WeightsError> {
         Ok(FeedForward::Dense(Mlp::fused(self.weights, &format!("{}.mlp", self.module), shape)?))
     }
 
     /// The mixture of this name.
-    pub(super) fn experts(&mut self, name: &str, shape: ExpertsShape) -> Result<FeedForward, Diagnostic> {
+    pub(super) fn experts(&mut self, name: &str, shape: ExpertsShape) -> Result<FeedForward, WeightsError> {
         Ok(FeedForward::Experts(Experts::new(self.weights, &format!("{}.{name}", self.module), shape)?))
     }
 
     /// The norms of these names before and after.
-    pub(super) fn norms(&mut self, before: Option<&str>, after: Option<&str>) -> Result<Around, Diagnostic> {
+    pub(super) fn norms(
+        &mut self,
+        before: Option<&str>,
+        after: Option<&str>,
+    ) -> Result<Around, WeightsError> {
         let mut norm = |name: Option<&str>| {
             let module = name.map(|name| format!("{}.{name}", self.module));
             module.map(|module| RmsNorm::new(self.weights, &module, self.hidden, self.norm)).transpose()
@@ -160,8 +163,8 @@ impl Layer<'_, '_> {
         &mut self,
         rope: Option<usize>,
         attention: &AttentionSpec,
-        feed_forward: impl FnOnce(&mut Self) -> Result<FeedForward, Diagnostic>,
-    ) -> Result<Block, Diagnostic> {
+        feed_forward: impl FnOnce(&mut Self) -> Result<FeedForward, WeightsError>,
+    ) -> Result<Block, WeightsError> {
         Ok(Block {
             rope,
             attention_norms: self.norms(Some("input_layernorm"), None)?,
@@ -180,11 +183,10 @@ impl Decoder {
         ropes: &[RopeSpec],
         norm: NormSpec,
         multipliers: Multipliers,
-        block: impl Fn(&mut Layer<'_, '_>) -> Result<Block, Diagnostic>,
-    ) -> Result<Box<dyn Model>, Diagnostic> {
+        block: impl Fn(&mut Layer<'_, '_>) -> Result<Block, WeightsError>,
+    ) -> Result<Box<dyn Model>, ModelError> {
         let (hidden, vocabulary) = (sizes.attention.hidden, sizes.vocabulary);
-        let ropes =
-            ropes.iter().map(Rope::new).collect::<mlx::Result<_>>().map_err(|error| broken(&error))?;
+        let ropes = ropes.iter().map(Rope::new).collect::<mlx::Result<_>>().map_err(WeightsError::from)?;
         let embedding = Embedding::new(weights, "model.embed_tokens", vocabulary, hidden)?;
         let mut blocks = Vec::new();
         for number in 0..sizes.layers {
@@ -207,16 +209,17 @@ impl Model for Decoder {
     }
 
     fn cache(&self) -> Cache {
-        let longest_short = self.ropes.iter().find_map(Rope::longest_short);
-        Cache::new(self.blocks.len()).with_longest_short(longest_short)
+        let original_max_positions = self.ropes.iter().find_map(Rope::original_max_positions);
+        Cache::new(self.blocks.len()).with_original_max_positions(original_max_positions)
     }
 
     fn hidden(&self, tokens: &Array, batch: &mut Batch<'_>) -> mlx::Result<Array> {
-        let turns = self.ropes.iter().map(|rope| rope.turn(batch)).collect::<mlx::Result<Vec<_>>>()?;
+        let rotations =
+            self.ropes.iter().map(|rope| rope.rotation(batch)).collect::<mlx::Result<Vec<_>>>()?;
         let mut x = scaled(self.embedding.forward(tokens)?, self.multipliers.embedding)?;
         let on_cpu = mlx::device() == Device::Cpu;
         for block in &self.blocks {
-            x = block.forward(&x, &turns, batch, &self.multipliers)?;
+            x = block.forward(&x, &rotations, batch, &self.multipliers)?;
             // On the CPU it takes as long to describe a block for one token as to compute its small parts, so each is
             // computed while the next is described.
             if on_cpu {

@@ -5,33 +5,27 @@
 
 use half::bf16;
 
-use super::Model;
 use super::args::{Args, positive};
 use super::decoder::{Block, Decoder, Layer, Multipliers};
 use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation};
+use super::{ConfigError, Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
-use crate::nn::{Activation, AttentionSpec, MlpShape, NormSpec};
-use crate::weights::WeightMap;
-
-/// What Gemma's norms store.
-pub(super) fn norm(sizes: &Sizes) -> NormSpec {
-    NormSpec { plus_one: true, ..sizes.norm() }
-}
+use crate::nn::{Activation, AttentionSpec, MlpShape};
+use crate::weights::{WeightMap, WeightsError};
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::GeluTanh)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
     let windows = sizes.windows(args, |layer| layer.is_multiple_of(2))?;
     let attention = attention(args, &sizes, Some(50.0))?;
     let multipliers = multipliers(args, &sizes, Some(30.0))?;
     let mlp = sizes.mlp(Activation::GeluTanh, false);
 
-    Decoder::build(weights, sizes, &[rope], norm(&sizes), multipliers, |layer| {
+    Decoder::build(weights, sizes, &[rope], sizes.norm(), multipliers, |layer| {
         let attention = AttentionSpec { window: layer.of(&windows), ..attention };
         block(layer, 0, &attention, mlp)
     })
@@ -42,7 +36,7 @@ pub(super) fn attention(
     args: &Args<'_>,
     sizes: &Sizes,
     cap: Option<f64>,
-) -> Result<AttentionSpec, Diagnostic> {
+) -> Result<AttentionSpec, ConfigError> {
     let bias = args.flag("attention_bias", false)?;
     let scale = args.factor("query_pre_attn_scalar", 256.0)?.sqrt().recip();
     let softcap = softcap(args, "attn_logit_softcapping", cap)?;
@@ -55,7 +49,7 @@ pub(super) fn multipliers(
     args: &Args<'_>,
     sizes: &Sizes,
     cap: Option<f64>,
-) -> Result<Multipliers, Diagnostic> {
+) -> Result<Multipliers, ConfigError> {
     #[expect(clippy::cast_precision_loss, reason = "widths are small")]
     let embedding = bf16::from_f64((sizes.attention.hidden as f64).sqrt()).to_f32();
     let logits_softcap = softcap(args, "final_logit_softcapping", cap)?;
@@ -63,8 +57,8 @@ pub(super) fn multipliers(
 }
 
 /// A bound, if there is one: null is none where the configuration says null, and `default` where it says nothing.
-fn softcap(args: &Args<'_>, name: &str, default: Option<f64>) -> Result<Option<f32>, Diagnostic> {
-    let default = if args.says(name) { None } else { default };
+fn softcap(args: &Args<'_>, name: &str, default: Option<f64>) -> Result<Option<f32>, ConfigError> {
+    let default = if args.mentions(name) { None } else { default };
     let cap = args.number(name)?.or(default).map(|cap| positive(name, cap)).transpose()?;
     #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
     Ok(cap.map(|cap| cap as f32))
@@ -76,7 +70,7 @@ pub(super) fn block(
     rope: usize,
     attention: &AttentionSpec,
     mlp: MlpShape,
-) -> Result<Block, Diagnostic> {
+) -> Result<Block, WeightsError> {
     Ok(Block {
         rope: Some(rope),
         attention_norms: layer.norms(Some("input_layernorm"), Some("post_attention_layernorm"))?,

@@ -3,30 +3,24 @@
 //! As `gemma2` without bounds, with heads of queries and keys normalized; five layers with a sliding window and a base
 //! of their own for each layer without.
 
-use super::Model;
-use super::args::{Args, refuse};
+use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
-use super::gemma2::{attention, block, multipliers, norm};
+use super::gemma2::{attention, block, multipliers};
 use super::rotary::{Theta, rope_of};
 use super::sizes::{Sizes, expect_activation};
+use super::{ConfigError, Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec, HeadNorm};
 use crate::weights::WeightMap;
 
-/// Tokens that published models have; their configurations need not say.
-const VOCABULARY: usize = 262_208;
-
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::GeluTanh)?;
     if args.flag("use_bidirectional_attention", false)? {
-        return Err(refuse(
-            "`use_bidirectional_attention` makes a model that cannot continue texts".to_owned(),
-        ));
+        return Err(ConfigError::Bidirectional.into());
     }
-    let sizes = Sizes::lower(args, Some(VOCABULARY))?;
+    let sizes = Sizes::lower(args)?;
     let width = sizes.attention.head_dim;
     let global = rope_of(args, "full_attention", width, Theta::or(1_000_000.0), true)?;
     let local = Theta { name: "rope_local_base_freq", default: 10_000.0 };
@@ -36,11 +30,11 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
         None => args.size("_sliding_window_pattern")?.unwrap_or(6),
     };
     let windows = sizes.windows(args, |layer| !(layer + 1).is_multiple_of(interval))?;
-    let attention = AttentionSpec { norm: HeadNorm::Each(norm(&sizes)), ..attention(args, &sizes, None)? };
+    let attention = AttentionSpec { norm: HeadNorm::Each(sizes.norm()), ..attention(args, &sizes, None)? };
     let multipliers = Multipliers { bounded: true, ..multipliers(args, &sizes, None)? };
     let mlp = sizes.mlp(Activation::GeluTanh, false);
 
-    Decoder::build(weights, sizes, &[global, local], norm(&sizes), multipliers, |layer| {
+    Decoder::build(weights, sizes, &[global, local], sizes.norm(), multipliers, |layer| {
         let window = layer.of(&windows);
         block(layer, usize::from(window.is_some()), &AttentionSpec { window, ..attention }, mlp)
     })

@@ -2,23 +2,22 @@
 //!
 //! Pre-norm blocks, grouped-query attention with rotary positions, `SwiGLU`. Mistral adds a sliding window.
 
-use super::Model;
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
 use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation};
+use super::{Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec};
 use crate::weights::WeightMap;
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
-    let windows = sizes.windows(args, |_| matches!(args.model_type(), "mistral" | "mistral3"))?;
+    let windows = sizes.windows(args, |_| args.family().slides_everywhere)?;
     let bias = args.flag("attention_bias", false)?;
     let mlp = sizes.mlp(Activation::Silu, args.flag("mlp_bias", false)?);
     let attention = AttentionSpec { bias, output_bias: bias, ..AttentionSpec::plain(sizes.attention) };

@@ -6,6 +6,7 @@
 
 mod args;
 mod decoder;
+mod error;
 mod gemma2;
 mod gemma3_text;
 mod granite;
@@ -22,6 +23,7 @@ pub mod run;
 mod sizes;
 mod smollm3;
 
+pub use error::{ConfigError, ModelError};
 pub use registry::build;
 pub use run::{Logits, Tokens};
 

@@ -2,22 +2,21 @@
 //!
 //! As `llama`, with heads of queries and keys normalized before they are rotated.
 
-use super::Model;
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
 use super::qwen2::upper_windows;
 use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation};
+use super::{Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec, HeadNorm};
 use crate::weights::WeightMap;
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
     let windows = upper_windows(args, &sizes)?;
     let bias = args.flag("attention_bias", false)?;

@@ -2,22 +2,21 @@
 //!
 //! As `qwen3`, with a mixture of experts in the place of most feed-forward networks.
 
-use super::Model;
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
 use super::qwen2::upper_windows;
 use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation, experts_taken};
+use super::{Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec, ExpertsShape, HeadNorm};
 use crate::weights::WeightMap;
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(10_000.0))?;
     let windows = upper_windows(args, &sizes)?;
     let bias = args.flag("attention_bias", false)?;

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::args::{Args, finite, missing, positive, refuse, wrong};
-use crate::diagnostic::{Code, Diagnostic};
+use super::ConfigError;
+use super::args::{Args, finite, missing, positive, wrong};
 use crate::nn::{RopeSpec, Scaling};
 
 /// Where older files keep the base, and what it is when nothing is said.
@@ -22,7 +22,7 @@ impl Theta {
 }
 
 /// The rotation of a model whose layers all rotate alike.
-pub(super) fn rope(args: &Args<'_>, head_dim: usize, theta: Theta) -> Result<RopeSpec, Diagnostic> {
+pub(super) fn rope(args: &Args<'_>, head_dim: usize, theta: Theta) -> Result<RopeSpec, ConfigError> {
     let table = match args.object("rope_parameters")? {
         Some(table) => Some(table),
         None => args.object("rope_scaling")?,
@@ -38,7 +38,7 @@ pub(super) fn rope_of(
     head_dim: usize,
     theta: Theta,
     scaled: bool,
-) -> Result<RopeSpec, Diagnostic> {
+) -> Result<RopeSpec, ConfigError> {
     let table = match args.object("rope_parameters")? {
         Some(tables) => match tables.get(layer_type) {
             None | Some(Value::Null) => None,
@@ -61,28 +61,26 @@ impl<'c> Table<'_, 'c> {
         self.table?.get(name).filter(|value| !value.is_null())
     }
 
-    fn number(&self, name: &str) -> Result<Option<f64>, Diagnostic> {
+    fn number(&self, name: &str) -> Result<Option<f64>, ConfigError> {
         self.get(name).map(|value| finite(name, value)).transpose()
     }
 
-    fn required(&self, name: &str) -> Result<f64, Diagnostic> {
+    fn required(&self, name: &str) -> Result<f64, ConfigError> {
         let number = self.number(name)?.ok_or_else(|| missing(&format!("rope_scaling.{name}")))?;
         positive(name, number)
     }
 
-    fn flag(&self, name: &str, default: bool) -> Result<bool, Diagnostic> {
+    fn flag(&self, name: &str, default: bool) -> Result<bool, ConfigError> {
         self.get(name)
             .map_or(Ok(default), |value| value.as_bool().ok_or_else(|| wrong(name, value, "true or false")))
     }
 
-    fn lower(&self, head_dim: usize, theta: Theta) -> Result<RopeSpec, Diagnostic> {
+    fn lower(&self, head_dim: usize, theta: Theta) -> Result<RopeSpec, ConfigError> {
         let base = match self.number("rope_theta")? {
             Some(base) => base,
             None => self.args.number(theta.name)?.unwrap_or(theta.default),
         };
-        if base <= 0.0 {
-            return Err(refuse(format!("`{}` is {base}, which is not positive", theta.name)));
-        }
+        let base = positive(theta.name, base)?;
         let dims = self.rotated(head_dim)?;
         let kind = self.get("rope_type").or_else(|| self.get("type"));
         let kind = kind.map(|kind| kind.as_str().ok_or_else(|| wrong("rope_type", kind, "a string")));
@@ -100,16 +98,14 @@ impl<'c> Table<'_, 'c> {
             // The name that the first models of this kind had for it.
             "longrope" | "su" => self.long(dims / 2)?,
             other => {
-                let message = format!("`config.json` asks for rotary positions of type `{other}`");
-                return Err(Diagnostic::new(Code::UnsupportedModel, message)
-                    .help("known types are `default`, `linear`, `llama3`, `yarn` and `longrope`"));
+                return Err(ConfigError::UnsupportedRope(other.to_owned()));
             }
         };
         Ok(RopeSpec { head_dim, dims, theta: base, scaling })
     }
 
     /// How many dimensions of a head are rotated.
-    fn rotated(&self, head_dim: usize) -> Result<usize, Diagnostic> {
+    fn rotated(&self, head_dim: usize) -> Result<usize, ConfigError> {
         let name = "partial_rotary_factor";
         let part = match self.number(name)? {
             Some(part) => part,
@@ -123,14 +119,13 @@ impl<'c> Table<'_, 'c> {
         )]
         let dims = if part > 0.0 && part <= 1.0 { (head_dim as f64 * part) as usize } else { 0 };
         if dims == 0 || !dims.is_multiple_of(2) {
-            let message = format!("`{name}` {part} rotates no even part of a head width of {head_dim}");
-            return Err(refuse(message));
+            return Err(ConfigError::PartialRotation { share: part, head_dim });
         }
         Ok(dims)
     }
 
     /// The factor that is said, or the ratio of the context to the original one.
-    fn factor(&self, original_context: f64) -> Result<f64, Diagnostic> {
+    fn factor(&self, original_context: f64) -> Result<f64, ConfigError> {
         if let Some(factor) = self.number("factor")? {
             return positive("factor", factor);
         }
@@ -139,30 +134,31 @@ impl<'c> Table<'_, 'c> {
         positive("max_position_embeddings", context / original_context)
     }
 
-    fn yarn(&self) -> Result<Scaling, Diagnostic> {
+    fn yarn(&self) -> Result<Scaling, ConfigError> {
         let original_context = match self.number("original_max_position_embeddings")? {
             Some(original) => positive("original_max_position_embeddings", original)?,
             None => self.args.factor("max_position_embeddings", 0.0)?,
         };
         let factor = self.factor(original_context)?;
-        let gain_of = |share: f64| if factor <= 1.0 { 1.0 } else { 0.1 * share * factor.ln() + 1.0 };
-        let given = |name| Ok::<_, Diagnostic>(self.number(name)?.filter(|&number| number != 0.0));
-        let gain = match (self.number("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
-            (Some(gain), _, _) => positive("attention_factor", gain)?,
-            (None, Some(share), Some(all)) => gain_of(share) / gain_of(all),
-            (None, _, _) => gain_of(1.0),
-        };
+        let factor_of = |share: f64| if factor <= 1.0 { 1.0 } else { 0.1 * share * factor.ln() + 1.0 };
+        let given = |name| Ok::<_, ConfigError>(self.number(name)?.filter(|&number| number != 0.0));
+        let attention_factor =
+            match (self.number("attention_factor")?, given("mscale")?, given("mscale_all_dim")?) {
+                (Some(attention_factor), _, _) => positive("attention_factor", attention_factor)?,
+                (None, Some(share), Some(all)) => factor_of(share) / factor_of(all),
+                (None, _, _) => factor_of(1.0),
+            };
         Ok(Scaling::Yarn {
             factor,
             fast: positive("beta_fast", given("beta_fast")?.unwrap_or(32.0))?,
             slow: positive("beta_slow", given("beta_slow")?.unwrap_or(1.0))?,
             original_context,
             truncate: self.flag("truncate", true)?,
-            gain,
+            attention_factor,
         })
     }
 
-    fn long(&self, pairs: usize) -> Result<Scaling, Diagnostic> {
+    fn long(&self, pairs: usize) -> Result<Scaling, ConfigError> {
         let name = "original_max_position_embeddings";
         let original = match self.number(name)? {
             Some(original) => original,
@@ -170,8 +166,8 @@ impl<'c> Table<'_, 'c> {
         };
         let original = positive(name, original)?;
         let factor = self.factor(original)?;
-        let gain = match self.number("attention_factor")? {
-            Some(gain) => positive("attention_factor", gain)?,
+        let attention_factor = match self.number("attention_factor")? {
+            Some(attention_factor) => positive("attention_factor", attention_factor)?,
             None if factor <= 1.0 => 1.0,
             None => (1.0 + factor.ln() / original.ln()).sqrt(),
         };
@@ -182,15 +178,16 @@ impl<'c> Table<'_, 'c> {
         )]
         let original_context = original as usize;
         let (short, long) = (self.factors("short_factor", pairs)?, self.factors("long_factor", pairs)?);
-        Ok(Scaling::Long { short, long, original_context, gain })
+        Ok(Scaling::Long { short, long, original_context, attention_factor })
     }
 
     /// A factor for each period.
-    fn factors(&self, name: &str, pairs: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn factors(&self, name: &str, pairs: usize) -> Result<Vec<f64>, ConfigError> {
         let value = self.get(name).ok_or_else(|| missing(&format!("rope_scaling.{name}")))?;
         let list = value.as_array().ok_or_else(|| wrong(name, value, "a list of numbers"))?;
         if list.len() != pairs {
-            return Err(refuse(format!("`{name}` has {} factors for {pairs} periods", list.len())));
+            let (name, found) = (name.to_owned(), list.len());
+            return Err(ConfigError::Length { name, found, needed: pairs, of: "pairs of dimensions" });
         }
         list.iter().map(|factor| positive(name, finite(name, factor)?)).collect()
     }

@@ -1,7 +1,8 @@
 //! [`Sizes`]: what every family here reads of `config.json`.
 
-use super::args::{Args, refuse};
-use crate::diagnostic::{Code, Diagnostic};
+use super::ConfigError;
+use super::args::Args;
+use crate::checkpoint::NormOffset;
 use crate::nn::{Activation, AttentionShape, MlpShape, NormSpec, Window};
 
 /// What every family here reads of `config.json`.
@@ -12,17 +13,20 @@ pub(super) struct Sizes {
     pub(super) layers: usize,
     pub(super) vocabulary: usize,
     pub(super) context: Option<usize>,
-    pub(super) eps: f32,
+    eps: f32,
+    /// Whether norm weights are stored as what they differ from 1 by.
+    plus_one: bool,
 }
 
 impl Sizes {
-    /// Reads them. `vocabulary` is what the model type's own configuration class has, for files that leave it out.
-    pub(super) fn lower(args: &Args<'_>, vocabulary: Option<usize>) -> Result<Self, Diagnostic> {
-        let config = args.config();
+    /// Reads them. What the file leaves out is the family's default, if there is one.
+    pub(super) fn lower(args: &Args<'_>) -> Result<Self, ConfigError> {
+        let (config, defaults) = (args.config(), args.family().defaults);
         let hidden = args.size_or("hidden_size", config.hidden_size)?;
         let (heads, kv_heads, head_dim) = args.heads(hidden)?;
         #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
         let eps = args.number("rms_norm_eps")?.unwrap_or(1e-6) as f32;
+        let vocabulary = defaults.vocabulary.and_then(|size| usize::try_from(size).ok());
         let vocabulary = match (args.size("vocab_size")?, vocabulary) {
             (Some(given), _) | (None, Some(given)) => given,
             (None, None) => args.required_size("vocab_size")?,
@@ -30,10 +34,11 @@ impl Sizes {
         Ok(Self {
             attention: AttentionShape { hidden, heads, kv_heads, head_dim },
             intermediate: args.size_or("intermediate_size", config.intermediate_size)?,
-            layers: args.size_or("num_hidden_layers", layers_of(args.model_type()))?,
+            layers: args.size_or("num_hidden_layers", defaults.layers)?,
             vocabulary,
             context: args.size("max_position_embeddings")?,
             eps,
+            plus_one: args.family().norm_offset == NormOffset::One,
         })
     }
 
@@ -42,9 +47,9 @@ impl Sizes {
         MlpShape { hidden: self.attention.hidden, inner: self.intermediate, bias, activation }
     }
 
-    /// A norm that multiplies with what is stored.
+    /// A norm of the residual stream or of heads.
     pub(super) fn norm(&self) -> NormSpec {
-        NormSpec { eps: self.eps, plus_one: false }
+        NormSpec { eps: self.eps, plus_one: self.plus_one }
     }
 
     /// Each layer's window: as `layer_types` says, else `sliding_window` where `is_sliding` says so of the layer.
@@ -52,7 +57,7 @@ impl Sizes {
         &self,
         args: &Args<'_>,
         is_sliding: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Window>, Diagnostic> {
+    ) -> Result<Vec<Window>, ConfigError> {
         let window = args.size("sliding_window")?;
         let sliding: Vec<bool> = match args.words("layer_types")? {
             None => (0..self.layers).map(is_sliding).collect(),
@@ -60,25 +65,21 @@ impl Sizes {
                 types.iter().map(|&kind| kind == "sliding_attention").collect()
             }
             Some(types) => {
-                let message = format!("`layer_types` has {} entries for {} layers", types.len(), self.layers);
-                return Err(refuse(message));
+                let (found, needed) = (types.len(), self.layers);
+                return Err(ConfigError::Length {
+                    name: "layer_types".to_owned(),
+                    found,
+                    needed,
+                    of: "layers",
+                });
             }
         };
         Ok(sliding.into_iter().map(|sliding| window.filter(|_| sliding)).collect())
     }
 }
 
-/// Layers that a model type has where its configuration does not say.
-fn layers_of(model_type: &str) -> Option<u64> {
-    match model_type {
-        "llama" | "mistral" => Some(32),
-        "gemma3_text" => Some(26),
-        _ => None,
-    }
-}
-
 /// Checks that the configuration asks for this activation, under either of its names, or for none.
-pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Result<(), Diagnostic> {
+pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Result<(), ConfigError> {
     let known = match activation {
         Activation::Silu => "silu",
         Activation::GeluTanh => "gelu_pytorch_tanh",
@@ -88,8 +89,11 @@ pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Resu
             None => {}
             Some(word) if word == known => return Ok(()),
             Some(other) => {
-                let message = format!("`{name}` `{other}` is not what `{}` computes", args.model_type());
-                return Err(Diagnostic::new(Code::UnsupportedModel, message));
+                return Err(ConfigError::UnsupportedActivation {
+                    name,
+                    value: other.to_owned(),
+                    model_type: args.model_type().to_owned(),
+                });
             }
         }
     }
@@ -97,10 +101,10 @@ pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Resu
 }
 
 /// How many of `count` experts a token takes.
-pub(super) fn experts_taken(args: &Args<'_>, count: usize) -> Result<usize, Diagnostic> {
+pub(super) fn experts_taken(args: &Args<'_>, count: usize) -> Result<usize, ConfigError> {
     let taken = args.required_size("num_experts_per_tok")?;
     if taken > count {
-        return Err(refuse(format!("`num_experts_per_tok` is {taken}, but there are {count} experts")));
+        return Err(ConfigError::TooFewExperts { taken, count });
     }
     Ok(taken)
 }

@@ -2,21 +2,20 @@
 //!
 //! As `llama`, with some layers that do not rotate (<https://arxiv.org/abs/2501.18795>).
 
-use super::Model;
-use super::args::{Args, refuse};
+use super::args::Args;
 use super::decoder::{Decoder, Multipliers};
 use super::rotary::{Theta, rope};
 use super::sizes::{Sizes, expect_activation};
+use super::{ConfigError, Model, ModelError};
 use crate::checkpoint::ModelConfig;
-use crate::diagnostic::Diagnostic;
 use crate::nn::{Activation, AttentionSpec};
 use crate::weights::WeightMap;
 
 /// Builds the model.
-pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, Diagnostic> {
+pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let args = &Args::new(config);
     expect_activation(args, Activation::Silu)?;
-    let sizes = Sizes::lower(args, None)?;
+    let sizes = Sizes::lower(args)?;
     let rope = rope(args, sizes.attention.head_dim, Theta::or(2_000_000.0))?;
     let rotates = rotates(args, &sizes)?;
     let slides = args.flag("use_sliding_window", false)?;
@@ -33,13 +32,16 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
 }
 
 /// Whether each layer rotates: as `no_rope_layers` says (1 is yes), else all but every `no_rope_layer_interval`th.
-fn rotates(args: &Args<'_>, sizes: &Sizes) -> Result<Vec<bool>, Diagnostic> {
+fn rotates(args: &Args<'_>, sizes: &Sizes) -> Result<Vec<bool>, ConfigError> {
     let interval = args.size("no_rope_layer_interval")?.unwrap_or(4);
     match args.numbers("no_rope_layers")? {
         None => Ok((1..=sizes.layers).map(|nth| !nth.is_multiple_of(interval)).collect()),
         Some(list) if list.len() >= sizes.layers => Ok(list.iter().map(|&rotates| rotates != 0).collect()),
-        Some(list) => {
-            Err(refuse(format!("`no_rope_layers` has {} entries for {} layers", list.len(), sizes.layers)))
-        }
+        Some(list) => Err(ConfigError::Length {
+            name: "no_rope_layers".to_owned(),
+            found: list.len(),
+            needed: sizes.layers,
+            of: "layers",
+        }),
     }
 }

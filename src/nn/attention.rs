@@ -1,10 +1,9 @@
 //! [`Attention`]: grouped-query attention (<https://arxiv.org/abs/2305.13245>) with rotary positions and a cache.
 
 use super::mask::{Window, mask};
-use super::{Batch, Linear, NormSpec, Turn};
-use crate::diagnostic::Diagnostic;
+use super::{Batch, Linear, NormSpec, Rotation};
 use crate::mlx::{self, Array, Device, Mask, Result};
-use crate::weights::{WeightMap, broken};
+use crate::weights::{WeightMap, WeightsError};
 
 /// Head counts and widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ pub enum HeadNorm {
 pub struct Attention {
     query_key_value: Linear,
     output: Linear,
-    norm: Gains,
+    norm: NormWeights,
     heads: i32,
     kv_heads: i32,
     head_dim: i32,
@@ -68,11 +67,11 @@ pub struct Attention {
 
 /// What queries and keys are multiplied by after their normalization.
 #[derive(Debug)]
-enum Gains {
+enum NormWeights {
     None,
     /// `[heads + kv_heads, 1, head_dim]`
     Each {
-        gain: Array,
+        weight: Array,
         eps: f32,
     },
     /// `[heads · head_dim]` and `[kv_heads · head_dim]`
@@ -112,7 +111,7 @@ impl Attention {
         module: &str,
         layer: usize,
         spec: &AttentionSpec,
-    ) -> Result<Self, Diagnostic> {
+    ) -> Result<Self, WeightsError> {
         let AttentionShape { hidden, heads, kv_heads, head_dim } = spec.shape;
         let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
         let query_key_value = if spec.fused {
@@ -121,8 +120,8 @@ impl Attention {
             let parts = [("q_proj", queries), ("k_proj", keys), ("v_proj", keys)];
             Linear::stacked(weights, module, &parts, hidden, spec.bias)?
         };
-        let norm = Gains::new(weights, module, spec)?;
-        let int = |n: usize| mlx::int(n).map_err(|error| broken(&error));
+        let norm = NormWeights::new(weights, module, spec)?;
+        let int = mlx::int;
         #[expect(clippy::cast_possible_truncation, reason = "computed in f32")]
         let scale = spec.scale as f32;
         Ok(Self {
@@ -139,12 +138,12 @@ impl Attention {
         })
     }
 
-    /// x `[B, T, hidden]` at the positions after those in the caches → the same shape. `turn` is the rotation of those
+    /// x `[B, T, hidden]` at the positions after those in the caches → the same shape. `rotation` is the rotation of those
     /// positions; without it nothing is rotated.
     pub(crate) fn forward(
         &self,
         x: &Array,
-        turn: Option<&Turn<'_>>,
+        rotation: Option<&Rotation<'_>>,
         caches: &mut Batch<'_>,
     ) -> Result<Array> {
         let (batch, count, width) = (x.dim(0), x.dim(1), self.head_dim);
@@ -153,23 +152,23 @@ impl Attention {
         let projected = self.normalized_whole(self.query_key_value.forward(x)?)?;
         let projected = projected.reshape(&[batch, count, all, width])?.transpose(&[0, 2, 1, 3])?;
         let heads = |of: &Array, from: i32, to: i32| of.slice(&[0, from, 0, 0], &[batch, to, count, width]);
-        let mut turned = heads(&projected, 0, rotated)?;
-        if let Gains::Each { gain, eps } = &self.norm {
-            turned = turned.rms_norm(None, *eps)?.multiply(gain)?;
+        let mut rotated_heads = heads(&projected, 0, rotated)?;
+        if let NormWeights::Each { weight, eps } = &self.norm {
+            rotated_heads = rotated_heads.rms_norm(None, *eps)?.multiply(weight)?;
         }
-        if let Some(turn) = turn {
-            turned = turn.apply(&turned)?;
+        if let Some(rotation) = rotation {
+            rotated_heads = rotation.apply(&rotated_heads)?;
         }
-        let keys = heads(&turned, queries, rotated)?;
+        let keys = heads(&rotated_heads, queries, rotated)?;
         let values = heads(&projected, rotated, all)?;
-        let mixed = self.mix(&heads(&turned, 0, queries)?, &keys, &values, caches)?;
+        let mixed = self.mix(&heads(&rotated_heads, 0, queries)?, &keys, &values, caches)?;
         let joined = mixed.transpose(&[0, 2, 1, 3])?.reshape(&[batch, count, queries * width])?;
         self.output.forward(&joined)
     }
 
     /// Queries, keys and values side by side; queries and keys normalized where all heads are normalized as one.
     fn normalized_whole(&self, projected: Array) -> Result<Array> {
-        let Gains::Whole { queries, keys, eps } = &self.norm else { return Ok(projected) };
+        let NormWeights::Whole { queries, keys, eps } = &self.norm else { return Ok(projected) };
         let (batch, count, width) = (projected.dim(0), projected.dim(1), projected.dim(2));
         let (first, second) = (queries.dim(0), queries.dim(0) + keys.dim(0));
         let part = |from: i32, to: i32| projected.slice(&[0, 0, from], &[batch, count, to]);
@@ -224,12 +223,12 @@ impl Attention {
     }
 }
 
-impl Gains {
-    fn new(weights: &mut WeightMap<'_>, module: &str, spec: &AttentionSpec) -> Result<Self, Diagnostic> {
+impl NormWeights {
+    fn new(weights: &mut WeightMap<'_>, module: &str, spec: &AttentionSpec) -> Result<Self, WeightsError> {
         let AttentionShape { heads, kv_heads, head_dim, .. } = spec.shape;
         let mut both = |norm: NormSpec, queries, keys| {
-            let queries = norm.gain(weights, &format!("{module}.q_norm"), queries)?;
-            Ok::<_, Diagnostic>((queries, norm.gain(weights, &format!("{module}.k_norm"), keys)?))
+            let queries = norm.weight(weights, &format!("{module}.q_norm"), queries)?;
+            Ok::<_, WeightsError>((queries, norm.weight(weights, &format!("{module}.k_norm"), keys)?))
         };
         match spec.norm {
             HeadNorm::None => Ok(Self::None),
@@ -242,11 +241,10 @@ impl Gains {
                 let rows: Vec<&Array> = std::iter::repeat_n(&queries, heads)
                     .chain(std::iter::repeat_n(&keys, kv_heads))
                     .collect();
-                let gain = mlx::int(head_dim)
-                    .and_then(|width| Array::concatenate(&rows, 0)?.reshape(&[-1, 1, width]))
-                    .map_err(|error| broken(&error))?;
-                weights.settle(&[&gain], 0)?;
-                Ok(Self::Each { gain, eps: norm.eps })
+                let weight = mlx::int(head_dim)
+                    .and_then(|width| Array::concatenate(&rows, 0)?.reshape(&[-1, 1, width]))?;
+                weights.settle(&[&weight], 0)?;
+                Ok(Self::Each { weight, eps: norm.eps })
             }
         }
     }

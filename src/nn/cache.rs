@@ -13,7 +13,7 @@ pub struct Cache {
     len: usize,
     reach: usize,
     /// The longest text that a model with other positions for long texts counts as short.
-    longest_short: Option<usize>,
+    original_max_positions: Option<usize>,
 }
 
 /// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each. What a sliding window has passed is dropped
@@ -31,13 +31,13 @@ impl Cache {
     /// An empty cache.
     #[must_use]
     pub fn new(layers: usize) -> Self {
-        Self { layers: vec![LayerCache::default(); layers], len: 0, reach: 0, longest_short: None }
+        Self { layers: vec![LayerCache::default(); layers], len: 0, reach: 0, original_max_positions: None }
     }
 
     /// The same for a model that has other positions for texts longer than this.
     #[must_use]
-    pub(crate) fn with_longest_short(self, longest_short: Option<usize>) -> Self {
-        Self { longest_short, ..self }
+    pub(crate) fn with_original_max_positions(self, original_max_positions: Option<usize>) -> Self {
+        Self { original_max_positions, ..self }
     }
 
     /// Positions seen.
@@ -56,7 +56,7 @@ impl Cache {
     /// there: nothing that it needs was dropped, and its positions are turned alike.
     #[must_use]
     pub fn can_resume(&self, len: usize, reach: usize) -> bool {
-        let is_long = |reach: usize| self.longest_short.is_some_and(|longest| reach > longest);
+        let is_long = |reach: usize| self.original_max_positions.is_some_and(|longest| reach > longest);
         len == 0
             || (len <= self.len
                 && is_long(reach) == is_long(self.reach.max(self.len))
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_short_text_cannot_become_a_long_one_where_those_are_turned_otherwise() {
-        let mut cache = Cache::new(1).with_longest_short(Some(64));
+        let mut cache = Cache::new(1).with_original_max_positions(Some(64));
         cache.expect(40);
         cache.advance(20);
         cache.expect(100);

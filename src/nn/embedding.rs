@@ -1,8 +1,7 @@
 //! [`Embedding`]: a row for each token.
 
-use crate::diagnostic::Diagnostic;
 use crate::mlx::{Array, Result};
-use crate::weights::{Matrix, WeightMap};
+use crate::weights::{Matrix, WeightMap, WeightsError};
 
 /// The token embedding, dense or in affine codes.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ impl Embedding {
         module: &str,
         vocabulary: usize,
         width: usize,
-    ) -> Result<Self, Diagnostic> {
+    ) -> Result<Self, WeightsError> {
         Ok(Self { weight: weights.matrix(module, vocabulary, width)? })
     }
 

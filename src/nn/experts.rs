@@ -1,9 +1,8 @@
 //! [`Experts`]: a mixture of gated networks, of which each token takes a few (<https://arxiv.org/abs/2101.03961>).
 
 use super::{Activation, Linear};
-use crate::diagnostic::Diagnostic;
 use crate::mlx::{self, Array, Dtype, Result};
-use crate::weights::{Matrix, WeightMap, broken};
+use crate::weights::{Matrix, WeightMap, WeightsError};
 
 /// Widths and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +39,7 @@ impl Experts {
     ///
     /// # Errors
     /// What is missing or does not fit.
-    pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: ExpertsShape) -> Result<Self, Diagnostic> {
+    pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: ExpertsShape) -> Result<Self, WeightsError> {
         let ExpertsShape { hidden, inner, count, taken, normalized, names } = shape;
         let router = Linear::new(weights, &format!("{module}.gate"), count, hidden, false)?;
         let [gate, up, down] = names;
@@ -53,7 +52,7 @@ impl Experts {
             gate: take("gate_proj", gate, inner, hidden)?,
             up: take("up_proj", up, inner, hidden)?,
             down: take("down_proj", down, hidden, inner)?,
-            taken: mlx::int(taken).map_err(|error| broken(&error))?,
+            taken: mlx::int(taken)?,
             normalized,
         })
     }

@@ -1,8 +1,7 @@
 //! [`Linear`]: y = x · Wᵀ + b.
 
-use crate::diagnostic::Diagnostic;
 use crate::mlx::{Array, Result};
-use crate::weights::{Matrix, WeightMap, broken};
+use crate::weights::{Matrix, WeightMap, WeightsError};
 
 /// A projection, dense or in affine codes; perhaps several that read the same input, their outputs side by side.
 #[derive(Debug)]
@@ -23,7 +22,7 @@ impl Linear {
         out: usize,
         input: usize,
         bias: bool,
-    ) -> Result<Self, Diagnostic> {
+    ) -> Result<Self, WeightsError> {
         let matrix = weights.matrix(module, out, input)?;
         let bias = bias.then(|| weights.vector(&format!("{module}.bias"), out)).transpose()?;
         Ok(Self { weights: vec![matrix], bias })
@@ -39,7 +38,7 @@ impl Linear {
         parts: &[(&str, usize)],
         input: usize,
         bias: bool,
-    ) -> Result<Self, Diagnostic> {
+    ) -> Result<Self, WeightsError> {
         let modules: Vec<(String, usize)> =
             parts.iter().map(|&(name, out)| (format!("{parent}.{name}"), out)).collect();
         let matrices = weights.stacked(&modules, input)?;
@@ -47,9 +46,9 @@ impl Linear {
             return Ok(Self { weights: matrices, bias: None });
         }
         let each = modules.iter().map(|(module, out)| weights.vector(&format!("{module}.bias"), *out));
-        let biases = each.collect::<Result<Vec<Array>, Diagnostic>>()?;
+        let biases = each.collect::<Result<Vec<Array>, WeightsError>>()?;
         let bias = Array::concatenate(&biases.iter().collect::<Vec<_>>(), 0);
-        let bias = bias.map_err(|error| broken(&error))?;
+        let bias = bias?;
         weights.settle(&[&bias], 0)?;
         Ok(Self { weights: matrices, bias: Some(bias) })
     }

@@ -1,9 +1,8 @@
 //! [`Mlp`]: the gated feed-forward network (<https://arxiv.org/abs/2002.05202>).
 
 use super::Linear;
-use crate::diagnostic::Diagnostic;
 use crate::mlx::{self, Array, Result};
-use crate::weights::{WeightMap, broken};
+use crate::weights::{WeightMap, WeightsError};
 
 /// What the gate is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl Mlp {
     ///
     /// # Errors
     /// What is missing or does not fit.
-    pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, Diagnostic> {
+    pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, WeightsError> {
         let MlpShape { hidden, inner, bias, .. } = shape;
         let parts = [("gate_proj", inner), ("up_proj", inner)];
         Self::of(Linear::stacked(weights, module, &parts, hidden, bias)?, weights, module, shape)
@@ -65,7 +64,7 @@ impl Mlp {
     ///
     /// # Errors
     /// What is missing or does not fit.
-    pub fn fused(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, Diagnostic> {
+    pub fn fused(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, WeightsError> {
         let MlpShape { hidden, inner, bias, .. } = shape;
         let gate_up = Linear::new(weights, &format!("{module}.gate_up_proj"), 2 * inner, hidden, bias)?;
         Self::of(gate_up, weights, module, shape)
@@ -76,10 +75,10 @@ impl Mlp {
         weights: &mut WeightMap<'_>,
         module: &str,
         shape: MlpShape,
-    ) -> Result<Self, Diagnostic> {
+    ) -> Result<Self, WeightsError> {
         let MlpShape { hidden, inner, bias, activation } = shape;
         let down = Linear::new(weights, &format!("{module}.down_proj"), hidden, inner, bias)?;
-        Ok(Self { gate_up, down, inner: mlx::int(inner).map_err(|error| broken(&error))?, activation })
+        Ok(Self { gate_up, down, inner: mlx::int(inner)?, activation })
     }
 
     /// x `[B, T, hidden]` → the same shape.

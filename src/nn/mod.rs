@@ -24,5 +24,5 @@ pub use linear::Linear;
 pub use mask::Window;
 pub use mlp::{Activation, Mlp, MlpShape};
 pub use norm::{NormSpec, RmsNorm};
-pub use rope::{Rope, Turn};
+pub use rope::{Rope, Rotation};
 pub use scaling::{RopeSpec, Scaling};

@@ -1,15 +1,14 @@
 //! [`RmsNorm`]: root-mean-square normalization (<https://arxiv.org/abs/1910.07467>).
 
-use crate::diagnostic::Diagnostic;
 use crate::mlx::{Array, Dtype, Result};
-use crate::weights::{WeightMap, broken};
+use crate::weights::{WeightMap, WeightsError};
 
 /// How a norm is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormSpec {
     /// Added to the mean square.
     pub eps: f32,
-    /// Whether the gain is stored as what it differs from 1 by.
+    /// Whether the weight is stored as what it differs from 1 by.
     pub plus_one: bool,
 }
 
@@ -21,25 +20,25 @@ pub struct RmsNorm {
 }
 
 impl NormSpec {
-    /// Takes the gain `<module>.weight` `[width]`.
+    /// Takes the weight `<module>.weight` `[width]`.
     ///
     /// # Errors
     /// What is missing or does not fit.
-    pub(super) fn gain(
+    pub(super) fn weight(
         self,
         weights: &mut WeightMap<'_>,
         module: &str,
         width: usize,
-    ) -> Result<Array, Diagnostic> {
+    ) -> Result<Array, WeightsError> {
         let stored = weights.vector(&format!("{module}.weight"), width)?;
         if !self.plus_one {
             return Ok(stored);
         }
         let dtype = stored.dtype();
         let wide = stored.cast(Dtype::Float32).and_then(|wide| wide.add(&Array::scalar(1.0)));
-        let gain = wide.and_then(|wide| wide.cast(dtype)).map_err(|error| broken(&error))?;
-        weights.settle(&[&gain], 0)?;
-        Ok(gain)
+        let weight = wide.and_then(|wide| wide.cast(dtype))?;
+        weights.settle(&[&weight], 0)?;
+        Ok(weight)
     }
 }
 
@@ -53,8 +52,8 @@ impl RmsNorm {
         module: &str,
         width: usize,
         spec: NormSpec,
-    ) -> Result<Self, Diagnostic> {
-        Ok(Self { weight: spec.gain(weights, module, width)?, eps: spec.eps })
+    ) -> Result<Self, WeightsError> {
+        Ok(Self { weight: spec.weight(weights, module, width)?, eps: spec.eps })
     }
 
     /// x `[…, width]` → the same shape.

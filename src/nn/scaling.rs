@@ -1,27 +1,28 @@
-//! [`RopeSpec`]: what a configuration says of rotary positions, and the table of periods that comes of it.
+//! [`RopeSpec`]: the rotary positions that a configuration asks for, and their table of periods.
 //!
 //! Every scaling to longer contexts is a table of periods (reciprocals of the angular frequencies), computed in f64,
-//! and a gain that queries and keys are multiplied by.
+//! and an attention factor that queries and keys are multiplied by. A period is the reciprocal of what Hugging Face calls
+//! `inv_freq`.
 
 use std::f64::consts::TAU;
 
-/// What a configuration says of rotary positions.
+/// The rotary positions that a configuration asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RopeSpec {
     /// Width of a head.
     pub head_dim: usize,
-    /// So many of a head's first dimensions are rotated, the others stay; even.
+    /// The number of dimensions of a head, from its first, that are rotated; even.
     pub dims: usize,
     /// Base of the geometric series of periods.
     pub theta: f64,
-    /// How it was stretched to longer contexts.
+    /// How positions are stretched to longer contexts.
     pub scaling: Scaling,
 }
 
-/// How rotary positions were stretched to longer contexts.
+/// How rotary positions are stretched to longer contexts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scaling {
-    /// Not at all.
+    /// Positions are not stretched.
     Default,
     /// All positions divided by a factor (<https://arxiv.org/abs/2306.15595>).
     Linear {
@@ -30,47 +31,47 @@ pub enum Scaling {
     },
     /// Long periods stretched, short ones kept, those between interpolated (<https://arxiv.org/abs/2407.21783>).
     Llama3 {
-        /// By how much long periods are stretched.
+        /// The factor that long periods are stretched by.
         factor: f64,
         /// Periods beyond `original_context / low` count as long.
         low: f64,
         /// Periods below `original_context / high` count as short.
         high: f64,
-        /// Positions the model was trained on first.
+        /// The context of the model's first training, in positions.
         original_context: f64,
     },
     /// The same idea with a ramp over the dimensions (<https://arxiv.org/abs/2309.00071>).
     Yarn {
-        /// By how much long periods are stretched.
+        /// The factor that long periods are stretched by.
         factor: f64,
         /// Dimensions that turn more often than this in `original_context` keep their period.
         fast: f64,
-        /// Dimensions that turn less often than this are stretched whole.
+        /// Dimensions that turn less often than this are fully stretched.
         slow: f64,
-        /// Positions the model was trained on first.
+        /// The context of the model's first training, in positions.
         original_context: f64,
         /// Whether the ramp begins and ends at whole dimensions.
         truncate: bool,
-        /// What queries and keys are multiplied by.
-        gain: f64,
+        /// The factor that queries and keys are multiplied by.
+        attention_factor: f64,
     },
-    /// A factor of its own for each period, found by search; one set for texts up to `original_context`, another for
-    /// longer ones (<https://arxiv.org/abs/2402.13753>).
+    /// A factor for each period, found by search; one set for sequences up to `original_context`, another for longer
+    /// ones (<https://arxiv.org/abs/2402.13753>).
     Long {
-        /// `dims / 2` factors for short texts.
+        /// `dims / 2` factors for sequences within `original_context`.
         short: Vec<f64>,
-        /// `dims / 2` factors for long texts.
+        /// `dims / 2` factors for longer sequences.
         long: Vec<f64>,
-        /// Positions the model was trained on first.
+        /// The context of the model's first training, in positions.
         original_context: usize,
-        /// What queries and keys are multiplied by.
-        gain: f64,
+        /// The factor that queries and keys are multiplied by.
+        attention_factor: f64,
     },
 }
 
 impl RopeSpec {
-    /// One period for each pair of dimensions: the position at which its angle is one radian. Those for short texts,
-    /// where that matters.
+    /// One period for each pair of dimensions: the position at which its angle is one radian. For `Long`, those of
+    /// sequences within the original context.
     #[must_use]
     pub fn periods(&self) -> Vec<f64> {
         match &self.scaling {
@@ -102,7 +103,7 @@ impl RopeSpec {
         }
     }
 
-    /// Where long texts have periods of their own: the longest text that is short, and the periods beyond.
+    /// The original context, in positions, and the periods of longer sequences, where these have their own.
     #[must_use]
     pub fn long_periods(&self) -> Option<(usize, Vec<f64>)> {
         match &self.scaling {
@@ -111,11 +112,13 @@ impl RopeSpec {
         }
     }
 
-    /// What the rotated dimensions of queries and keys are multiplied by.
+    /// The factor that the rotated dimensions of queries and keys are multiplied by.
     #[must_use]
-    pub fn gain(&self) -> f64 {
+    pub fn attention_factor(&self) -> f64 {
         match &self.scaling {
-            Scaling::Yarn { gain, .. } | Scaling::Long { gain, .. } => *gain,
+            Scaling::Yarn { attention_factor, .. } | Scaling::Long { attention_factor, .. } => {
+                *attention_factor
+            }
             _ => 1.0,
         }
     }
@@ -131,18 +134,18 @@ impl RopeSpec {
         self.plain().zip(factors).map(|(period, factor)| period * factor).collect()
     }
 
-    /// The pairs between which periods go from kept to stretched whole.
+    /// The pairs between which periods go from unchanged to fully stretched.
     fn ramp(&self, fast: f64, slow: f64, original_context: f64, truncate: bool) -> (f64, f64) {
         #[expect(clippy::cast_precision_loss, reason = "dimensions are small")]
         let dims = self.dims as f64;
-        // The (fractional) pair that makes so many turns in the original context.
+        // The (fractional) pair that makes this many turns in the original context.
         let pair = |turns: f64| dims * (original_context / (turns * TAU)).ln() / (2.0 * self.theta.ln());
         let (mut from, mut to) = (pair(fast), pair(slow));
         if truncate {
             (from, to) = (from.floor(), to.ceil());
         }
         (from, to) = (from.max(0.0), to.min(dims - 1.0));
-        // No ramp at all would be a division by 0.
+        // An empty ramp would be a division by 0.
         if (to - from).abs() < f64::EPSILON { (from, from + 0.001) } else { (from, to) }
     }
 }
@@ -186,7 +189,7 @@ mod tests {
             slow: 1.0,
             original_context: 1024.0,
             truncate: true,
-            gain: 1.0,
+            attention_factor: 1.0,
         };
         check(scaling(), 0, 1.0);
         check(scaling(), 1, 10.0 / (1.0 / 12.0 + 2.0 / 3.0));
@@ -196,8 +199,12 @@ mod tests {
 
     #[test]
     fn longrope_has_two_sets_of_periods() {
-        let scaling =
-            Scaling::Long { short: vec![1.0, 2.0], long: vec![3.0, 4.0], original_context: 64, gain: 1.1 };
+        let scaling = Scaling::Long {
+            short: vec![1.0, 2.0],
+            long: vec![3.0, 4.0],
+            original_context: 64,
+            attention_factor: 1.1,
+        };
         let spec = RopeSpec { head_dim: 8, dims: 4, theta: 10_000.0, scaling };
         assert_eq!(spec.periods(), [1.0, 200.0]);
         assert_eq!(spec.long_periods(), Some((64, vec![3.0, 400.0])));

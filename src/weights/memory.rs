@@ -5,10 +5,11 @@ use std::thread::available_parallelism;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::diagnostic::{Code, Diagnostic, bytes};
+use crate::diagnostic::bytes;
 use crate::mlx;
 
-/// The machine's memory in bytes, or what its control group or the process is allowed, where the system says.
+/// Memory that the process can use, in bytes: the machine's, or a smaller limit of its control group or of the process.
+/// `None` where the system does not say.
 #[must_use]
 pub fn total_memory() -> Option<u64> {
     let total = kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
@@ -18,41 +19,49 @@ pub fn total_memory() -> Option<u64> {
     Some(limits.fold(total, u64::min))
 }
 
-/// Refuses a limit of the process (`ulimit -v`, `ulimit -d`) that weights of so many bytes do not fit in. The libraries
-/// that compute wait for ever, or end the program, when they get no memory. What a long context takes comes on top, and
-/// is not known here.
+/// A limit of the process is smaller than what the weights need.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the process is limited to {} of {of} (`ulimit {option}`), and the model needs {}",
+    bytes(*limit),
+    bytes(*needed)
+)]
+pub struct LimitError {
+    /// What is limited: `address space` or `data`.
+    pub of: &'static str,
+    /// The option of the shell's `ulimit`.
+    pub option: &'static str,
+    /// The limit in bytes.
+    pub limit: u64,
+    /// The limit that would be enough, in bytes.
+    pub needed: u64,
+}
+
+/// Refuses a limit of the process (`ulimit -v`, `ulimit -d`) that this many bytes of weights do not fit in: without
+/// memory, the libraries that compute wait forever or end the program. A long context needs memory beyond that, which is
+/// not known here.
 ///
 /// # Errors
-/// What is needed, and what there is.
-pub(crate) fn check_limit(weights: u64) -> Result<(), Diagnostic> {
+/// The limit and what would be enough.
+pub(crate) fn check_limit(weights: u64) -> Result<(), LimitError> {
     match Limit::tightest() {
         Some(limit) if limit.room() < weights => {
             let Limit { of, option, most, taken } = limit;
-            let needed = taken + weights;
-            let message = format!(
-                "the process may have {} of {of} (`ulimit {option}`), and the model needs {}",
-                bytes(most),
-                bytes(needed)
-            );
-            let help = format!(
-                "raise the limit to {} or more (`ulimit {option} {}`)",
-                bytes(needed),
-                needed.div_ceil(1024)
-            );
-            Err(Diagnostic::new(Code::ModelUnreadable, message).help(help))
+            Err(LimitError { of, option, limit: most, needed: taken + weights })
         }
         _ => Ok(()),
     }
 }
 
-/// How much the process may have of something; far more than it has memory.
+/// A limit of the process.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     of: &'static str,
     /// The shell's option for it.
     option: &'static str,
+    /// The limit in bytes.
     most: u64,
-    /// By what is loaded, and by threads that are going to start.
+    /// Bytes in use, and bytes that buffers and threads will need.
     taken: u64,
 }
 
@@ -65,7 +74,7 @@ impl Limit {
     /// The limit that leaves the least room, if there is one.
     fn tightest() -> Option<Self> {
         let limits = [
-            (Resource::As, "addresses", "-v", "VmSize:"),
+            (Resource::As, "address space", "-v", "VmSize:"),
             // Private memory that can be written.
             (Resource::Data, "data", "-d", "VmData:"),
         ];
@@ -79,18 +88,18 @@ impl Limit {
         limits.min_by_key(Self::room)
     }
 
-    /// What is left for weights.
+    /// Bytes left for weights.
     fn room(&self) -> u64 {
         self.most.saturating_sub(self.taken)
     }
 }
 
-/// The most bytes that the process has had resident; where the system does not say, the most that MLX has held.
+/// Peak resident memory of the process in bytes; where the system does not say, the peak of MLX.
 #[must_use]
-pub fn peak_memory() -> u64 {
+pub fn peak_memory() -> Option<u64> {
     let resident = fs::read_to_string("/proc/self/status").ok();
     let resident = resident.and_then(|status| kilobytes(&status, "VmHWM:"));
-    resident.unwrap_or_else(|| mlx::peak_memory().map_or(0, |bytes| bytes as u64))
+    resident.or_else(|| mlx::peak_memory().ok().map(|bytes| bytes as u64))
 }
 
 fn kilobytes(table: &str, name: &str) -> Option<u64> {

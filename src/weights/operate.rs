@@ -1,25 +1,24 @@
-//! Surgery on the way into memory: each edited tensor is computed by the executor and takes its place in the map.
+//! Surgery while loading: the executor computes each edited tensor, and the result replaces the stored one in the map.
 
 use super::pages::PagePool;
-use super::{Progress, WeightMap, broken};
+use super::{Progress, WeightMap, WeightsError};
 use crate::checkpoint::Dtype as Stored;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::execute::{Executor, Report};
 use crate::mlx::{Array, Dtype};
 use crate::plan::{Plan, Program};
 
 impl WeightMap<'_> {
-    /// Runs a plan's programs and puts their results in the place of the stored tensors. Shapes and dtypes stay.
+    /// Runs a plan's programs and replaces the stored tensors by the results. Shapes and dtypes stay.
     ///
     /// # Errors
-    /// What the executor says; the map is gone then.
+    /// A failure of the executor; the map is gone then.
     pub fn operate(
         mut self,
         plan: &Plan,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<(Self, Report), Diagnostic> {
+    ) -> Result<(Self, Report), WeightsError> {
         let pool = PagePool::default();
-        let mut executor = Executor::new(plan).map_err(|error| Diagnostic::from(&error))?;
+        let mut executor = Executor::new(plan)?;
         let count = plan.programs().len();
         for (number, program) in plan.programs().iter().enumerate() {
             progress(Progress { operating: Some((number + 1, count)), ..self.progress });
@@ -27,7 +26,7 @@ impl WeightMap<'_> {
             self.replace(program, &array);
         }
         progress(self.progress);
-        let report = executor.finish().map_err(|error| Diagnostic::from(&error))?;
+        let report = executor.finish()?;
         Ok((self, report))
     }
 
@@ -45,21 +44,18 @@ impl WeightMap<'_> {
     }
 }
 
-fn run(executor: &mut Executor<'_>, program: &Program, pool: &PagePool) -> Result<Array, Diagnostic> {
-    let unsupported = || {
-        let message =
-            format!("`{}` ({:?}) is of a dtype that MLX does not have", program.key(), program.dtype());
-        Diagnostic::new(Code::ModelUnreadable, message)
-    };
+fn run(executor: &mut Executor<'_>, program: &Program, pool: &PagePool) -> Result<Array, WeightsError> {
+    let unsupported = || WeightsError::UnsupportedDtype { key: program.key().clone(), dtype: program.dtype() };
     let dtype = mlx_dtype(program.dtype()).ok_or_else(unsupported)?;
     let shape = super::take::mlx_shape(program.shape()).ok_or_else(unsupported)?;
     let bytes = program.shape().iter().product::<usize>() * program.dtype().bitsize() / 8;
-    let mut pages = pool.take(bytes).map_err(|error| {
-        let message = format!("no memory for `{}` ({bytes} bytes): {error}", program.key());
-        Diagnostic::new(Code::ModelUnreadable, message)
+    let mut pages = pool.take(bytes).map_err(|source| WeightsError::NoMemory {
+        key: program.key().clone(),
+        bytes,
+        source,
     })?;
-    executor.run(program, pages.as_mut()).map_err(|error| Diagnostic::from(&error))?;
-    Array::from_owner(pages, &shape, dtype).map_err(|error| broken(&error))
+    executor.run(program, pages.as_mut())?;
+    Ok(Array::from_owner(pages, &shape, dtype)?)
 }
 
 /// MLX's name for a stored dtype.

@@ -5,7 +5,8 @@
 //! is faster than bf16; unquantized models are converted when every weight stays finite and the family's activations
 //! are known to as well. `--dtype` overrides both.
 
-use crate::checkpoint::{Checkpoint, Dtype as Stored, Packing, packing};
+use super::CheckpointFacts;
+use crate::checkpoint::Family;
 use crate::mlx::{self, Array, Device, Dtype};
 
 /// What was asked for with `--dtype`.
@@ -41,22 +42,6 @@ enum Cast {
     HalveBf16,
 }
 
-/// What a checkpoint holds, as far as the policy asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Holdings {
-    /// Model type of the text model.
-    pub model_type: String,
-    /// Whether there are packed weights.
-    pub quantized: bool,
-    /// Whether there are bf16 tensors.
-    pub bf16: bool,
-    /// Bytes of all weights as f32, affine sets dequantized.
-    pub f32_bytes: u64,
-}
-
-/// Families whose activations leave the range of f16 although their weights do not.
-const EXEMPT: [&str; 2] = ["gemma", "qwen2"];
-
 impl Policy {
     /// Everything stays as the checkpoint has it.
     #[must_use]
@@ -71,38 +56,38 @@ impl Policy {
     pub fn decide<E>(
         asked: Precision,
         device: Device,
-        holdings: &Holdings,
+        facts: &CheckpointFacts,
         memory: Option<u64>,
         finite: impl FnOnce() -> Result<bool, E>,
     ) -> Result<Self, E> {
         let policy = |cast, unpack, line: String| Ok(Self { cast, unpack, line });
-        let unpacked = if holdings.quantized { ", quantized weights dequantized" } else { "" };
+        let unpacked = if facts.quantized { ", quantized weights dequantized" } else { "" };
         match (asked, device) {
             (Precision::Native, _) => Ok(Self::native()),
             (Precision::F32, _) => policy(Cast::To(Dtype::Float32), true, format!("dtype f32{unpacked}")),
             (Precision::F16, _) => policy(Cast::To(Dtype::Float16), false, "dtype f16".into()),
             (Precision::Bf16, _) => policy(Cast::To(Dtype::Bfloat16), false, "dtype bf16".into()),
-            (Precision::Auto, Device::Cpu) => match memory.filter(|&memory| holdings.f32_bytes > memory) {
-                Some(memory) if holdings.quantized => policy(
+            (Precision::Auto, Device::Cpu) => match memory.filter(|&memory| facts.f32_bytes > memory) {
+                Some(memory) if facts.quantized => policy(
                     Cast::To(Dtype::Float32),
                     false,
-                    format!("dtype f32, quantized weights packed: {} (slower)", misfit(holdings, memory)),
+                    format!("dtype f32, quantized weights packed: {} (slower)", misfit(facts, memory)),
                 ),
                 Some(memory) => policy(
                     Cast::Keep,
                     false,
-                    format!("dtype as in the checkpoint: {} (slower)", misfit(holdings, memory)),
+                    format!("dtype as in the checkpoint: {} (slower)", misfit(facts, memory)),
                 ),
                 None => {
                     policy(Cast::To(Dtype::Float32), true, format!("dtype f32, fastest on the CPU{unpacked}"))
                 }
             },
             (Precision::Auto, Device::Gpu) => {
-                let exempt = EXEMPT.iter().any(|family| holdings.model_type.starts_with(family));
-                if holdings.quantized || !holdings.bf16 {
+                let exempt = !Family::of(&facts.model_type).is_f16_safe;
+                if facts.quantized || !facts.bf16 {
                     Ok(Self::native())
                 } else if exempt {
-                    let line = format!("dtype bf16: activations of {} overflow f16", holdings.model_type);
+                    let line = format!("dtype bf16: activations of {} overflow f16", facts.model_type);
                     policy(Cast::Keep, false, line)
                 } else if finite()? {
                     policy(
@@ -160,46 +145,10 @@ impl Policy {
     }
 }
 
-impl Holdings {
-    /// What the headers say.
-    #[must_use]
-    pub fn of(checkpoint: &Checkpoint) -> Self {
-        let index = &checkpoint.weights.index;
-        let mut holdings =
-            Self { model_type: checkpoint.config.text_model_type().to_owned(), ..Self::default() };
-        for (position, (key, info)) in index.entries().iter().enumerate() {
-            let is_tied = matches!(info.origin, crate::checkpoint::Origin::Tied(_));
-            if is_tied || checkpoint.config.text_key(key).is_none() {
-                continue;
-            }
-            let elements: u64 = info.shape.iter().map(|&n| n as u64).product();
-            match info.dtype {
-                Stored::U32 if index.position(&format!("{}.scales", key.stem())).is_some() => {
-                    holdings.quantized = true;
-                    let bits = match packing(index, &checkpoint.config, position) {
-                        Packing::Affine(set) => set.format.map_or(4, |format| format.bits),
-                        Packing::Foreign(mode) if mode == "mxfp8" => 8,
-                        _ => 4,
-                    };
-                    holdings.f32_bytes += elements * 32 / bits.max(1) * 4;
-                }
-                Stored::F16 | Stored::BF16 | Stored::F32 => {
-                    holdings.bf16 |= info.dtype == Stored::BF16;
-                    if !matches!(key.suffix(), "scales" | "biases") {
-                        holdings.f32_bytes += elements * 4;
-                    }
-                }
-                _ => {}
-            }
-        }
-        holdings
-    }
-}
-
-fn misfit(holdings: &Holdings, memory: u64) -> String {
+fn misfit(facts: &CheckpointFacts, memory: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let gb = |bytes: u64| bytes as f64 / 1e9;
-    format!("{:.1} GB in f32 would not fit in {:.1} GB of memory", gb(holdings.f32_bytes), gb(memory))
+    format!("{:.1} GB in f32 would not fit in {:.1} GB of memory", gb(facts.f32_bytes), gb(memory))
 }
 
 #[cfg(test)]
@@ -208,20 +157,20 @@ mod tests {
 
     use super::*;
 
-    fn holdings(model_type: &str, quantized: bool, bf16: bool) -> Holdings {
-        Holdings { model_type: model_type.into(), quantized, bf16, f32_bytes: 4_000_000_000 }
+    fn facts(model_type: &str, quantized: bool, bf16: bool) -> CheckpointFacts {
+        CheckpointFacts { model_type: model_type.into(), quantized, bf16, f32_bytes: 4_000_000_000 }
     }
 
     #[track_caller]
     fn check(
         asked: Precision,
         device: Device,
-        holdings: &Holdings,
+        facts: &CheckpointFacts,
         finite: bool,
         wanted: (Cast, bool, &str),
     ) {
         let memory = Some(8_000_000_000);
-        let Ok(policy) = Policy::decide(asked, device, holdings, memory, || Ok::<_, Infallible>(finite));
+        let Ok(policy) = Policy::decide(asked, device, facts, memory, || Ok::<_, Infallible>(finite));
         assert_eq!((policy.cast, policy.unpack), (wanted.0, wanted.1));
         assert!(policy.line.contains(wanted.2), "{}", policy.line);
     }
@@ -229,13 +178,14 @@ mod tests {
     #[test]
     fn the_cpu_computes_in_f32_and_dequantizes() {
         let wanted = (Cast::To(Dtype::Float32), true, "f32");
-        check(Precision::Auto, Device::Cpu, &holdings("llama", true, false), true, wanted);
-        check(Precision::Auto, Device::Cpu, &holdings("gemma2", false, true), true, wanted);
+        check(Precision::Auto, Device::Cpu, &facts("llama", true, false), true, wanted);
+        check(Precision::Auto, Device::Cpu, &facts("gemma2", false, true), true, wanted);
     }
 
     #[test]
     fn what_would_not_fit_in_memory_stays_small() {
-        let huge = |quantized| Holdings { f32_bytes: 31_200_000_000, ..holdings("llama", quantized, true) };
+        let huge =
+            |quantized| CheckpointFacts { f32_bytes: 31_200_000_000, ..facts("llama", quantized, true) };
         let packed = (Cast::To(Dtype::Float32), false, "packed: 31.2 GB in f32 would not fit in 8.0 GB");
         check(Precision::Auto, Device::Cpu, &huge(true), true, packed);
         check(Precision::Auto, Device::Cpu, &huge(false), true, (Cast::Keep, false, "would not fit"));
@@ -244,21 +194,21 @@ mod tests {
 
     #[test]
     fn the_gpu_takes_f16_where_weights_and_activations_stay_finite() {
-        let check = |holdings: &Holdings, finite, wanted| {
-            check(Precision::Auto, Device::Gpu, holdings, finite, wanted);
+        let check = |facts: &CheckpointFacts, finite, wanted| {
+            check(Precision::Auto, Device::Gpu, facts, finite, wanted);
         };
-        check(&holdings("llama", false, true), true, (Cast::HalveBf16, false, "f16"));
-        check(&holdings("llama", false, true), false, (Cast::Keep, false, "some weights overflow"));
-        check(&holdings("gemma3_text", false, true), true, (Cast::Keep, false, "gemma3_text overflow"));
-        check(&holdings("qwen2", false, true), true, (Cast::Keep, false, "qwen2 overflow"));
-        check(&holdings("llama", true, true), true, (Cast::Keep, false, "as in the checkpoint"));
-        check(&holdings("llama", false, false), true, (Cast::Keep, false, "as in the checkpoint"));
+        check(&facts("llama", false, true), true, (Cast::HalveBf16, false, "f16"));
+        check(&facts("llama", false, true), false, (Cast::Keep, false, "some weights overflow"));
+        check(&facts("gemma3_text", false, true), true, (Cast::Keep, false, "gemma3_text overflow"));
+        check(&facts("qwen2", false, true), true, (Cast::Keep, false, "qwen2 overflow"));
+        check(&facts("llama", true, true), true, (Cast::Keep, false, "as in the checkpoint"));
+        check(&facts("llama", false, false), true, (Cast::Keep, false, "as in the checkpoint"));
     }
 
     #[test]
     fn a_given_dtype_wins_everywhere() {
         for device in [Device::Cpu, Device::Gpu] {
-            let check = |asked, wanted| check(asked, device, &holdings("gemma", true, true), false, wanted);
+            let check = |asked, wanted| check(asked, device, &facts("gemma", true, true), false, wanted);
             check(Precision::Native, (Cast::Keep, false, "as in the checkpoint"));
             check(Precision::F16, (Cast::To(Dtype::Float16), false, "f16"));
             check(Precision::Bf16, (Cast::To(Dtype::Bfloat16), false, "bf16"));

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kept, Matrix, Policy, Progress, WeightMap, broken};
+use super::map::same_shape;
+use super::{Disagreement, Matrix, Policy, Progress, SharedWeights, WeightMap, WeightsError};
 use crate::checkpoint::Key;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::mlx::{self, Array, Dtype, Mode, Packed, Packing};
 
 impl WeightMap<'_> {
@@ -17,11 +17,11 @@ impl WeightMap<'_> {
             tensors: self.tensors.clone(),
             ties: self.ties.clone(),
             stored_as: self.stored_as.clone(),
-            shared: BTreeMap::new(),
+            tied: BTreeMap::new(),
             policy: Policy::native(),
             progress: self.progress,
             listener: None,
-            kept: None,
+            shared: None,
         }
     }
 
@@ -29,8 +29,8 @@ impl WeightMap<'_> {
     /// listener hears of it.
     #[must_use]
     pub fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
-        let Self { tensors, ties, stored_as, shared, progress, .. } = self;
-        WeightMap { tensors, ties, stored_as, shared, policy, progress, listener: Some(listener), kept: None }
+        let Self { tensors, ties, stored_as, tied, progress, .. } = self;
+        WeightMap { tensors, ties, stored_as, tied, policy, progress, listener: Some(listener), shared: None }
     }
 
     /// The same, sharing what no edit has touched with other models of this checkpoint.
@@ -39,9 +39,9 @@ impl WeightMap<'_> {
         self,
         policy: Policy,
         listener: &'p mut dyn FnMut(Progress),
-        kept: &'p mut Kept,
+        shared: &'p mut SharedWeights,
     ) -> WeightMap<'p> {
-        WeightMap { kept: Some(kept), ..self.settling(policy, listener) }
+        WeightMap { shared: Some(shared), ..self.settling(policy, listener) }
     }
 
     /// Whether a tensor is there and not taken yet.
@@ -54,24 +54,24 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// `tensor_missing`, or a shape or dtype that does not fit.
-    pub fn vector(&mut self, key: &str, len: usize) -> Result<Array, Diagnostic> {
+    pub fn vector(&mut self, key: &str, len: usize) -> Result<Array, WeightsError> {
         let (array, bytes) = self.remove(key)?;
-        if !has_shape(&array, &[len]) {
+        if !same_shape(&array, &[len]) {
             return Err(misfit(self.stored_name(key), &array, &[len]));
         }
         if !array.is_float() {
             return Err(not_float(self.stored_name(key), &array));
         }
-        let array = self.policy.cast(&array).map_err(|error| broken(&error))?;
+        let array = self.policy.cast(&array)?;
         // Where another model has it already, this one was never read.
-        if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.vector(key)) {
+        if let Some(kept) = self.shared.as_ref().and_then(|shared| shared.vector(key)) {
             self.settle(&[&kept], bytes)?;
             return Ok(kept);
         }
         self.settle(&[&array], bytes)?;
         let stored = self.stored_name(key).to_owned();
-        if let Some(kept) = &mut self.kept {
-            kept.keep_vector(key, &stored, &array);
+        if let Some(shared) = &mut self.shared {
+            shared.keep_vector(key, &stored, &array);
         }
         Ok(array)
     }
@@ -81,19 +81,19 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// `tensor_missing`, or a shape, dtype or packing that does not fit.
-    pub fn matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, Diagnostic> {
+    pub fn matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, WeightsError> {
         let source = self.tied_module(module);
         let name = source.as_deref().unwrap_or(module);
-        if let Some(matrix) = self.shared.get(name).cloned() {
+        if let Some(matrix) = self.tied.get(name).cloned() {
             self.forget(module);
             return Ok(matrix);
         }
         let (stored, bytes) = self.stored_matrix(module, out, input)?;
-        let matrix = stored.under(&self.policy).map_err(|error| broken(&error))?;
+        let matrix = stored.under(&self.policy)?;
         drop(stored);
         let matrix = self.settled(&[module.to_owned()], matrix, bytes)?;
         if source.is_some() || self.is_tied_to(module) {
-            self.shared.insert(name.to_owned(), matrix.clone());
+            self.tied.insert(name.to_owned(), matrix.clone());
         }
         Ok(matrix)
     }
@@ -103,16 +103,20 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// `tensor_missing`, or a shape, dtype or packing that does not fit.
-    pub fn stacked(&mut self, modules: &[(String, usize)], input: usize) -> Result<Vec<Matrix>, Diagnostic> {
+    pub fn stacked(
+        &mut self,
+        modules: &[(String, usize)],
+        input: usize,
+    ) -> Result<Vec<Matrix>, WeightsError> {
         let each = modules.iter().map(|(module, out)| self.stored_matrix(module, *out, input));
         let (parts, bytes): (Vec<Matrix>, Vec<u64>) =
-            each.collect::<Result<Vec<_>, Diagnostic>>()?.into_iter().unzip();
+            each.collect::<Result<Vec<_>, WeightsError>>()?.into_iter().unzip();
         // Stacked as stored and converted afterwards: codes are small, what they stand for is not.
-        let stack = Matrix::stacked(&parts).map_err(|error| broken(&error))?;
+        let stack = Matrix::stacked(&parts)?;
         let stored = stack.map_or(parts, |one| vec![one]);
         let converted =
             stored.iter().map(|matrix| matrix.under(&self.policy)).collect::<mlx::Result<Vec<_>>>();
-        let matrices = converted.map_err(|error| broken(&error))?;
+        let matrices = converted?;
         drop(stored);
         let names: Vec<String> = modules.iter().map(|(module, _)| module.clone()).collect();
         let mut bytes = bytes.iter().sum();
@@ -131,23 +135,22 @@ impl WeightMap<'_> {
         each: &[String],
         out: usize,
         input: usize,
-    ) -> Result<Matrix, Diagnostic> {
+    ) -> Result<Matrix, WeightsError> {
         let is_stacked = members(stacked).iter().any(|key| self.tensors.contains_key(key));
         let (stored, bytes) = if is_stacked {
             self.stored(stacked, &[each.len(), out], input)?
         } else {
             let taken = each.iter().map(|module| self.stored_matrix(module, out, input));
             let (parts, bytes): (Vec<Matrix>, Vec<u64>) =
-                taken.collect::<Result<Vec<_>, Diagnostic>>()?.into_iter().unzip();
-            let rows = Matrix::stacked(&parts).map_err(|error| broken(&error))?.ok_or_else(|| {
+                taken.collect::<Result<Vec<_>, WeightsError>>()?.into_iter().unzip();
+            let rows = Matrix::stacked(&parts)?.ok_or_else(|| {
                 let first = each.first().map_or(stacked, String::as_str);
-                let message = format!("`{first}` and the other experts of its layer are packed differently");
-                Diagnostic::new(Code::UnsupportedQuantization, message)
+                WeightsError::MixedExperts { first: first.to_owned() }
             })?;
-            let count = mlx::int(each.len()).map_err(|error| broken(&error))?;
-            (rows.split(count).map_err(|error| broken(&error))?, bytes.iter().sum())
+            let count = mlx::int(each.len())?;
+            (rows.split(count)?, bytes.iter().sum())
         };
-        let matrix = stored.under(&self.policy).map_err(|error| broken(&error))?;
+        let matrix = stored.under(&self.policy)?;
         drop(stored);
         let names = [each, &[stacked.to_owned()]].concat();
         self.settled(&names, matrix, bytes)
@@ -157,24 +160,17 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// `tensor_left_over`, naming the first and how many there are.
-    pub fn close(self, ignorable: impl Fn(&Key) -> bool) -> Result<(), Diagnostic> {
+    pub fn close(self, ignorable: impl Fn(&Key) -> bool) -> Result<(), WeightsError> {
         let left: Vec<&Key> = self.tensors.keys().filter(|key| !ignorable(key)).collect();
         let Some(first) = left.first() else { return Ok(()) };
-        let first = self.stored_name(first.as_str());
-        let message = match left.len() - 1 {
-            0 => format!("the model does not use `{first}`"),
-            1 => format!("the model does not use `{first}` and another tensor"),
-            more => format!("the model does not use `{first}` and {more} other tensors"),
-        };
-        Err(Diagnostic::new(Code::TensorLeftOver, message).help(
-            "the checkpoint is of another architecture than its `config.json` says, or has more layers than it says",
-        ))
+        let first = self.stored_name(first.as_str()).to_owned();
+        Err(WeightsError::LeftOver { first, others: left.len() - 1 })
     }
 
     /// Computes a taken tensor (or one made of taken ones) unless this is a trial.
-    pub(crate) fn settle(&mut self, arrays: &[&Array], bytes: u64) -> Result<(), Diagnostic> {
+    pub(crate) fn settle(&mut self, arrays: &[&Array], bytes: u64) -> Result<(), WeightsError> {
         if let Some(listener) = &mut self.listener {
-            mlx::eval(arrays.iter().copied()).map_err(|error| broken(&error))?;
+            mlx::eval(arrays.iter().copied())?;
             self.progress.done += bytes;
             listener(self.progress);
         }
@@ -183,45 +179,48 @@ impl WeightMap<'_> {
 
     /// Computes a matrix that is made of these modules, unless another model has it already: then this one was never
     /// read.
-    fn settled(&mut self, modules: &[String], matrix: Matrix, bytes: u64) -> Result<Matrix, Diagnostic> {
-        if let Some(kept) = self.kept.as_ref().and_then(|kept| kept.matrix(modules)) {
+    fn settled(&mut self, modules: &[String], matrix: Matrix, bytes: u64) -> Result<Matrix, WeightsError> {
+        if let Some(kept) = self.shared.as_ref().and_then(|shared| shared.matrix(modules)) {
             self.settle(&kept.arrays(), bytes)?;
             return Ok(kept);
         }
         self.settle(&matrix.arrays(), bytes)?;
         let members = modules.iter().flat_map(|module| members(module));
         let stored: Vec<Key> = members.map(|key| Key::from(self.stored_name(key.as_str()))).collect();
-        if let Some(kept) = &mut self.kept {
-            kept.keep_matrix(modules, &stored, &matrix);
+        if let Some(shared) = &mut self.shared {
+            shared.keep_matrix(modules, &stored, &matrix);
         }
         Ok(matrix)
     }
 
-    fn stored_matrix(&mut self, module: &str, out: usize, input: usize) -> Result<(Matrix, u64), Diagnostic> {
+    fn stored_matrix(
+        &mut self,
+        module: &str,
+        out: usize,
+        input: usize,
+    ) -> Result<(Matrix, u64), WeightsError> {
         self.stored(module, &[out], input)
     }
 
     /// A weight `[rows…, in]` as it is stored, and its bytes.
-    fn stored(&mut self, module: &str, rows: &[usize], input: usize) -> Result<(Matrix, u64), Diagnostic> {
+    fn stored(&mut self, module: &str, rows: &[usize], input: usize) -> Result<(Matrix, u64), WeightsError> {
         let key = format!("{module}.weight");
         let (weight, bytes) = self.remove(&key)?;
         if !self.contains(&format!("{module}.scales")) {
             let shape = [rows, &[input]].concat();
-            if !has_shape(&weight, &shape) {
+            if !same_shape(&weight, &shape) {
                 return Err(misfit(self.stored_name(&key), &weight, &shape));
             }
             if !weight.is_float() {
                 return Err(not_float(self.stored_name(&key), &weight));
             }
-            return Ok((Matrix::dense(weight).map_err(|error| broken(&error))?, bytes));
+            return Ok((Matrix::dense(weight)?, bytes));
         }
         let (scales, scales_bytes) = self.remove(&format!("{module}.scales"))?;
         let (biases, biases_bytes) = if scales.is_float() {
-            let (biases, bytes) = self.remove(&format!("{module}.biases")).map_err(|missing| Diagnostic {
-                code: Code::UnsupportedQuantization,
-                message: format!("`{module}` is packed with scales but without biases, which is not affine"),
-                ..missing
-            })?;
+            let (biases, bytes) = self
+                .remove(&format!("{module}.biases"))
+                .map_err(|_| WeightsError::NoBiases { module: module.to_owned() })?;
             (Some(biases), bytes)
         } else {
             (None, 0)
@@ -231,14 +230,8 @@ impl WeightMap<'_> {
         Ok((matrix, bytes + scales_bytes + biases_bytes))
     }
 
-    fn remove(&mut self, key: &str) -> Result<(Array, u64), Diagnostic> {
-        self.tensors.remove(&Key::from(key)).ok_or_else(|| {
-            Diagnostic::new(
-                Code::TensorMissing,
-                format!("the model needs `{key}`, which the checkpoint lacks"),
-            )
-            .help("the checkpoint is incomplete, or its `config.json` belongs to another model")
-        })
+    fn remove(&mut self, key: &str) -> Result<(Array, u64), WeightsError> {
+        self.tensors.remove(&Key::from(key)).ok_or_else(|| WeightsError::Missing { key: key.to_owned() })
     }
 
     /// Drops what is left of a module whose matrix came from elsewhere.
@@ -274,9 +267,9 @@ fn packing(
     biases: Option<&Array>,
     rows: &[usize],
     input: usize,
-) -> Result<Packing, Diagnostic> {
+) -> Result<Packing, WeightsError> {
     let module = key.strip_suffix(".weight").unwrap_or(key);
-    let refuse = |message: String| Err(Diagnostic::new(Code::IncompleteAffineSet, message));
+    let refuse = |disagreement| Err(WeightsError::Packing { module: module.to_owned(), disagreement });
     let width = |array: &Array| {
         let (columns, above) = array.shape().split_last()?;
         let fits =
@@ -284,15 +277,14 @@ fn packing(
         usize::try_from(*columns).ok().filter(|_| fits)
     };
     let (Some(words), Some(groups)) = (width(codes), width(scales)) else {
-        return refuse(format!(
-            "`{module}`: codes {:?} and scales {:?} are not those of a weight {:?}",
-            codes.shape(),
-            scales.shape(),
-            [rows, &[input]].concat(),
-        ));
+        return refuse(Disagreement::Shapes {
+            codes: codes.shape().to_vec(),
+            scales: scales.shape().to_vec(),
+            weight: [rows, &[input]].concat(),
+        });
     };
-    if biases.is_some_and(|biases| biases.shape() != scales.shape() || !biases.is_float()) {
-        return refuse(format!("`{module}`: scales {scales:?} and biases {biases:?} do not belong together"));
+    if let Some(biases) = biases.filter(|biases| biases.shape() != scales.shape() || !biases.is_float()) {
+        return refuse(Disagreement::Biases { scales: format!("{scales:?}"), biases: format!("{biases:?}") });
     }
     let group_size = input.checked_div(groups).filter(|size| size * groups == input);
     let bits = (words * 32).checked_div(input).filter(|bits| bits * input == words * 32);
@@ -306,15 +298,14 @@ fn packing(
         }
         _ => None,
     };
-    known.filter(|_| codes.dtype() == Dtype::Uint32).map_or_else(
-        || {
-            refuse(format!(
-                "`{module}`: codes {codes:?} and scales {scales:?} give no known bits and group size for width \
-                 {input}",
-            ))
-        },
-        Ok,
-    )
+    match known.filter(|_| codes.dtype() == Dtype::Uint32) {
+        Some(packing) => Ok(packing),
+        None => refuse(Disagreement::Format {
+            codes: format!("{codes:?}"),
+            scales: format!("{scales:?}"),
+            width: input,
+        }),
+    }
 }
 
 /// Dimensions as MLX counts them.
@@ -322,17 +313,10 @@ pub(super) fn mlx_shape(shape: &[usize]) -> Option<Vec<i32>> {
     shape.iter().map(|&n| i32::try_from(n).ok()).collect()
 }
 
-fn has_shape(array: &Array, shape: &[usize]) -> bool {
-    super::same_shape(array, shape)
+fn misfit(key: &str, array: &Array, wanted: &[usize]) -> WeightsError {
+    WeightsError::Shape { key: key.to_owned(), found: array.shape().to_vec(), wanted: wanted.to_vec() }
 }
 
-fn misfit(key: &str, array: &Array, wanted: &[usize]) -> Diagnostic {
-    let message = format!("`{key}` is {:?}, but `config.json` asks for {wanted:?}", array.shape());
-    Diagnostic::new(Code::ModelUnreadable, message)
-        .help("head counts and sizes in `config.json` have to agree with the tensors")
-}
-
-fn not_float(key: &str, array: &Array) -> Diagnostic {
-    let message = format!("`{key}` holds {:?}, where the model needs floats", array.dtype());
-    Diagnostic::new(Code::ModelUnreadable, message)
+fn not_float(key: &str, array: &Array) -> WeightsError {
+    WeightsError::NotFloat { key: key.to_owned(), dtype: array.dtype() }
 }

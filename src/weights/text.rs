@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::WeightMap;
+use super::{WeightMap, WeightsError};
 use crate::checkpoint::{Key, ModelConfig};
-use crate::diagnostic::{Code, Diagnostic};
 
 impl WeightMap<'_> {
     /// The tensors of the text model under its own names; those of other towers are dropped unread. A text model
@@ -12,7 +11,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// Two tensors of the same name.
-    pub fn text_model(mut self, config: &ModelConfig) -> Result<Self, Diagnostic> {
+    pub fn text_model(mut self, config: &ModelConfig) -> Result<Self, WeightsError> {
         if !config.is_vision_language {
             return Ok(self);
         }
@@ -23,9 +22,7 @@ impl WeightMap<'_> {
             };
             let name = Key::from(&*name);
             if let Some(other) = self.stored_as.insert(name.clone(), key.clone()) {
-                let message = format!("`{other}` and `{key}` are the same tensor of the text model");
-                return Err(Diagnostic::new(Code::ModelUnreadable, message)
-                    .help("remove the one that does not belong to the checkpoint"));
+                return Err(WeightsError::SameTensor { first: other, second: key });
             }
             self.tensors.insert(name, (array, bytes));
         }

@@ -106,7 +106,7 @@ fn a_pattern_without_keys_and_a_wrong_pattern_are_mistakes() {
     }
     let run = mlxcel(stage.dir(), "surgery keys --model nowhere");
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("surgery::model_unreadable"), "{}", run.stderr);
+    assert!(run.stderr.contains("model::model_unreadable"), "{}", run.stderr);
 }
 
 #[test]

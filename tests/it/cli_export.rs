@@ -117,11 +117,11 @@ fn what_exists_is_never_written_over() {
     let stage = stage();
     check(&stage, EXPORT, 0);
     let run = check(&stage, EXPORT, 1);
-    assert!(run.stderr.contains("surgery::output_exists"), "{}", run.stderr);
+    assert!(run.stderr.contains("output::output_exists"), "{}", run.stderr);
     let run = check(&stage, &format!("{EXPORT}/deeper/still --format json"), 1);
     let json = run.json();
     let last = json["diagnostics"].as_array().and_then(|all| all.last()).expect("a diagnostic");
-    assert_eq!((&last["code"], &json["output"]), (&"surgery::output_unwritable".into(), &().into()));
+    assert_eq!((&last["code"], &json["output"]), (&"output::output_unwritable".into(), &().into()));
 }
 
 #[test]

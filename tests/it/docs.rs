@@ -91,7 +91,7 @@ fn check(root: &Path, place: &str, block: &Block) {
         None => assert_eq!(run.code, 0, "{place}: {}", run.stderr),
         Some(code) => {
             assert_eq!(run.code, 1, "{place}: {}", run.stdout);
-            assert!(run.stderr.contains(&format!("surgery::{code}")), "{place}: {}", run.stderr);
+            assert!(run.stderr.contains(&format!("::{code}")), "{place}: {}", run.stderr);
         }
     }
 }

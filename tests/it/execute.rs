@@ -393,7 +393,7 @@ fn a_donor_that_is_cut_or_replaced_is_an_error() {
     let operations = "[{op: add, pattern: '*', source: d.safetensors}]";
     let check = |result: Result<(), ExecuteError>| {
         let error = result.expect_err("it changed");
-        assert_eq!(Diagnostic::from(&error).code, Code::DonorChanged, "{error}");
+        assert_eq!(Diagnostic::from(&error).code, Code::FileChanged, "{error}");
     };
     // While it is read.
     let plan = bench.plan(operations);

@@ -202,7 +202,7 @@ fn a_file_that_outgrows_the_limit_is_an_error() {
     let output = Command::new("sh").args(["-c", &script]).current_dir(stage.0.path()).output();
     let run = ended(output.expect("there is `sh`"));
     assert_eq!(run.code, 1, "{}", run.stderr);
-    assert!(run.stderr.contains("surgery::output_unwritable"), "{}", run.stderr);
+    assert!(run.stderr.contains("output::output_unwritable"), "{}", run.stderr);
     assert!(run.stderr.contains("ulimit -f"), "{}", run.stderr);
     stage.check_nothing_is_left();
 }
@@ -215,7 +215,7 @@ fn check_change_is_noticed(pattern: &str, change: impl Fn(&Stage), mentions: &st
     change(&stage);
     let run = wait(child);
     assert_eq!(run.code, 1, "{}", run.stderr);
-    assert!(run.stderr.contains("surgery::donor_changed"), "{}", run.stderr);
+    assert!(run.stderr.contains("model::file_changed"), "{}", run.stderr);
     assert!(run.stderr.contains(mentions), "{}", run.stderr);
     stage.check_nothing_is_left();
 }

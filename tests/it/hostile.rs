@@ -41,7 +41,11 @@ fn run(dir: &Path, arguments: &str) -> Run {
 fn check(dir: &Path, arguments: &str, code: &str, mention: &str) {
     let run = run(dir, arguments);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{arguments}: {run:#?}");
-    assert_eq!(run.stderr.matches("surgery::").count(), 1, "{arguments}: {}", run.stderr);
+    let codes: usize = ["surgery::", "model::", "output::", "system::"]
+        .iter()
+        .map(|namespace| run.stderr.matches(namespace).count())
+        .sum();
+    assert_eq!(codes, 1, "{arguments}: {}", run.stderr);
     assert!(run.stderr.contains(code) && run.stderr.contains(mention), "{arguments}: {}", run.stderr);
 }
 
@@ -72,7 +76,7 @@ fn pipes_and_devices_are_refused_wherever_they_stand() {
         check(dir, plan, "surgery::file_unreadable", "regular file");
         fresh(SCALE);
         make(&dir.join("odd"));
-        check(dir, "surgery plan surgery.yaml --model odd", "surgery::model_unreadable", "regular file");
+        check(dir, "surgery plan surgery.yaml --model odd", "model::model_unreadable", "regular file");
         fresh(ADD);
         make(&dir.join("donor"));
         check(dir, plan, "surgery::donor_unreadable", "regular file");
@@ -82,16 +86,16 @@ fn pipes_and_devices_are_refused_wherever_they_stand() {
         make(&dir.join("donor/model.safetensors"));
         check(dir, plan, "surgery::donor_unreadable", "regular file");
         make(&dir.join("donor/model.safetensors.index.json"));
-        check(dir, plan, "surgery::bad_shard_index", "regular file");
+        check(dir, plan, "model::bad_shard_index", "regular file");
         for name in ["model.safetensors", "config.json"] {
             fresh(SCALE);
             fs::remove_file(dir.join("model").join(name)).expect("a file can be removed");
             make(&dir.join("model").join(name));
-            check(dir, plan, "surgery::model_unreadable", "regular file");
+            check(dir, plan, "model::model_unreadable", "regular file");
         }
         fresh(SCALE);
         make(&dir.join("model/model.safetensors.index.json"));
-        check(dir, plan, "surgery::bad_shard_index", "regular file");
+        check(dir, plan, "model::bad_shard_index", "regular file");
     });
 }
 
@@ -107,10 +111,10 @@ fn a_file_of_100_megabytes_is_too_large_wherever_it_stands() {
     check(stage.dir(), plan, "surgery::file_unreadable", "4 MiB");
     fs::write(stage.dir().join("surgery.yaml"), SCALE).expect("a file can be written");
     large("model/model.safetensors.index.json", 200 << 20);
-    check(stage.dir(), plan, "surgery::bad_shard_index", "larger than");
+    check(stage.dir(), plan, "model::bad_shard_index", "larger than");
     fs::remove_file(stage.dir().join("model/model.safetensors.index.json")).expect("a file can be removed");
     large("model/config.json", 100 << 20);
-    check(stage.dir(), plan, "surgery::model_unreadable", "larger than");
+    check(stage.dir(), plan, "model::model_unreadable", "larger than");
 }
 
 #[test]
@@ -151,7 +155,7 @@ fn a_directory_that_cannot_be_written_is_planned_in_and_not_exported_to() {
         check(
             stage.dir(),
             "surgery export surgery.yaml --model model --output /proc/exported",
-            "surgery::output_unwritable",
+            "output::output_unwritable",
             "/proc",
         );
     }
@@ -197,13 +201,14 @@ fn a_limit_of_memory_that_would_hang_the_libraries_is_refused() {
     };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     for (option, of, too_little) in
-        [("-v", "addresses", [400_000, 700_000, 900_000]), ("-d", "data", [60_000, 200_000, 400_000])]
+        [("-v", "address space", [400_000, 700_000, 900_000]), ("-d", "data", [60_000, 200_000, 400_000])]
     {
         for kibibytes in too_little {
             let run = generate(option, kibibytes);
             assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:#?}");
             let said = format!("of {of} (`ulimit {option}`)");
             assert!(run.stderr.contains(&said) && run.stderr.contains("raise"), "{run:#?}");
+            assert!(run.stderr.contains("system::limit_exceeded"), "{run:#?}");
         }
         let run = generate(option, 1_500_000 + cores * 300_000);
         assert_eq!(run.code, 0, "{run:#?}");

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mlxcel::load::{Loaded, Options, load};
+use mlxcel::load::{LoadError, Loaded, Options, load};
 use mlxcel::model::run;
 use mlxcel::weights::{Precision, Progress};
 use mlxcel::{Checkpoint, Code, Diagnostic, Plan, SurgeryFile, plan};
@@ -84,13 +84,13 @@ impl Spoilt {
         dir
     }
 
-    fn load(&self) -> Result<Loaded, Vec<Diagnostic>> {
+    fn load(&self) -> Result<Loaded, LoadError> {
         let dir = self.write();
         open(dir.path(), Precision::Auto)
     }
 }
 
-fn open(dir: &Path, precision: Precision) -> Result<Loaded, Vec<Diagnostic>> {
+fn open(dir: &Path, precision: Precision) -> Result<Loaded, LoadError> {
     load(Plan::identity(Checkpoint::open(dir).unwrap()), Options { precision }, &mut |_| {})
 }
 
@@ -118,7 +118,7 @@ fn logits(loaded: &Loaded) -> Vec<f32> {
 #[track_caller]
 fn check(spoilt: &Spoilt, code: Code, mentions: &[&str]) {
     let found = spoilt.load().map(|_| ()).unwrap_err();
-    let [diagnostic] = found.as_slice() else { panic!("not one diagnostic: {found:#?}") };
+    let diagnostic = Diagnostic::from(&found);
     assert_eq!(diagnostic.code, code, "{diagnostic:#?}");
     for mention in mentions {
         assert!(diagnostic.message.contains(mention), "no {mention} in {}", diagnostic.message);

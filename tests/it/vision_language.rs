@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mlxcel::load::{Options, load};
-use mlxcel::{Checkpoint, Code, Plan};
+use mlxcel::{Checkpoint, Code, Diagnostic, Plan};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 use serde_json::{Value, json};
@@ -22,11 +22,12 @@ fn checkpoints() -> Vec<PathBuf> {
     found
 }
 
-/// Layouts: as published, as newer writers have it, as MLX's converter writes it.
+/// Layouts: as published, as newer writers have it, as SmolVLM has it, as MLX's converter writes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Layout {
     Published,
     Newer,
+    TextModel,
     Converted,
 }
 
@@ -43,9 +44,10 @@ fn renamed(key: &str, layout: Layout) -> String {
     match (layout, text, head, other) {
         (Layout::Published, ..) => key.to_owned(),
         (Layout::Newer, Some(rest), ..) => format!("model.language_model.{rest}"),
-        (Layout::Newer, _, Some(rest), _) => format!("lm_head.{rest}"),
-        (Layout::Newer, ..) if key.starts_with("model.") => key.to_owned(),
-        (Layout::Newer, ..) => format!("model.{key}"),
+        (Layout::TextModel, Some(rest), ..) => format!("model.text_model.{rest}"),
+        (Layout::Newer | Layout::TextModel, _, Some(rest), _) => format!("lm_head.{rest}"),
+        (Layout::Newer | Layout::TextModel, ..) if key.starts_with("model.") => key.to_owned(),
+        (Layout::Newer | Layout::TextModel, ..) => format!("model.{key}"),
         (Layout::Converted, Some(rest), ..) => format!("language_model.model.{rest}"),
         (Layout::Converted, _, Some(rest), _) => format!("language_model.lm_head.{rest}"),
         (Layout::Converted, ..) => key.replace("model.", "").replace("visual.", "vision_tower."),
@@ -70,10 +72,27 @@ fn relaid(dir: &Path, rename: impl Fn(&str) -> String, change: impl FnOnce(&mut 
 fn the_text_model_agrees_in_every_layout() {
     for dir in checkpoints() {
         let wanted = expected(&dir);
-        for layout in [Layout::Published, Layout::Newer, Layout::Converted] {
+        for layout in [Layout::Published, Layout::Newer, Layout::TextModel, Layout::Converted] {
             let copy = relaid(&dir, |key| renamed(key, layout), |_| {});
             let what = format!("{}, {layout:?}", dir.display());
             check_model(&what, open(copy.path()).model.as_ref(), &wanted);
+        }
+    }
+}
+
+#[test]
+fn the_text_model_may_have_its_configuration_under_other_names() {
+    for dir in checkpoints() {
+        for place in ["llm_config", "language_config", "thinker_config"] {
+            let move_it = |config: &mut Value| {
+                let text = config["text_config"].take();
+                config.as_object_mut().unwrap().remove("text_config");
+                let text = if place == "thinker_config" { json!({ "text_config": text }) } else { text };
+                config[place] = text;
+            };
+            let copy = relaid(&dir, str::to_owned, move_it);
+            let what = format!("{} under {place}", dir.display());
+            check_model(&what, open(copy.path()).model.as_ref(), &expected(&dir));
         }
     }
 }
@@ -100,7 +119,7 @@ fn values_of_the_text_model_may_stand_at_the_root() {
 #[test]
 fn surgery_on_stored_keys_is_seen_by_the_text_model() {
     for dir in checkpoints() {
-        for layout in [Layout::Published, Layout::Newer, Layout::Converted] {
+        for layout in [Layout::Published, Layout::Newer, Layout::TextModel, Layout::Converted] {
             let copy = relaid(&dir, |key| renamed(key, layout), |_| {});
             let bytes = fs::read(copy.path().join("model.safetensors")).unwrap();
             let stored = SafeTensors::deserialize(&bytes).unwrap();
@@ -152,10 +171,10 @@ fn two_layouts_in_one_checkpoint_are_refused() {
     let copy = relaid(&dir, rename, |_| {});
     let plan = Plan::identity(Checkpoint::open(copy.path()).unwrap());
     let found = load(plan, Options::default(), &mut |_| {}).map(|_| ()).unwrap_err();
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].code, Code::ModelUnreadable);
+    let found = Diagnostic::from(&found);
+    assert_eq!(found.code, Code::ModelUnreadable);
     for name in ["`language_model.model.norm.weight`", "`model.language_model.norm.weight`"] {
-        assert!(found[0].message.contains(name), "{found:?}");
+        assert!(found.message.contains(name), "{found:?}");
     }
 }
 
@@ -166,7 +185,7 @@ fn what_is_missing_is_named_as_the_checkpoint_would() {
     let copy = relaid(&dir, str::to_owned, wrong);
     let plan = Plan::identity(Checkpoint::open(copy.path()).unwrap());
     let found = load(plan, Options::default(), &mut |_| {}).map(|_| ()).unwrap_err();
-    assert!(found[0].message.contains("`language_model.model.layers.0.mlp.gate_proj.weight`"), "{found:?}");
+    assert!(found.to_string().contains("`language_model.model.layers.0.mlp.gate_proj.weight`"), "{found:?}");
 }
 
 #[test]

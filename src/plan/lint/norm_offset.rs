@@ -18,7 +18,7 @@ pub(super) fn note(
         Kind::Add { .. } | Kind::Prune { .. } | Kind::Replace { .. } => false,
     };
     let family = base.config.text_model_type();
-    if !is_affected || !adds_one(family, base.weights.format.as_deref()) {
+    if !is_affected || !base.config.family().adds_one_to_norms(base.weights.format.as_deref()) {
         return None;
     }
     let keys = planned.targets.iter().map(|&target| &base.weights.index.entries()[target].0);
@@ -32,16 +32,6 @@ pub(super) fn note(
     let diagnostic = Diagnostic::new(Code::GemmaNormOffset, message)
         .help("to change the gain itself, `exclude` the norms here and `add` a task vector for them");
     Some(operation.pattern.mark(diagnostic, ""))
-}
-
-/// Families whose stored norm weight is an offset from 1. Conversions to MLX of the Qwen hybrids store 1 + w itself.
-fn adds_one(family: &str, format: Option<&str>) -> bool {
-    match family {
-        "gemma" | "gemma2" | "gemma3" | "gemma3_text" | "paligemma" | "recurrent_gemma" => true,
-        "qwen3_next" | "qwen3_next_text" | "qwen3_5" | "qwen3_5_text" | "qwen3_5_moe"
-        | "qwen3_5_moe_text" => format == Some("pt"),
-        _ => false,
-    }
 }
 
 fn is_norm(key: &Key) -> bool {
@@ -60,13 +50,5 @@ mod tests {
         assert!(norm("model.norm.weight"));
         assert!(!norm("model.layers.0.mlp.up_proj.weight"));
         assert!(!norm("vision_tower.post_layernorm.weight"));
-    }
-
-    #[test]
-    fn converted_qwen_hybrids_have_plain_norms() {
-        assert!(adds_one("qwen3_next", Some("pt")));
-        assert!(!adds_one("qwen3_next", Some("mlx")));
-        assert!(adds_one("gemma2", None));
-        assert!(!adds_one("llama", None));
     }
 }

@@ -75,7 +75,7 @@ fn a_model_that_cannot_be_loaded_ends_the_server() {
     .unwrap();
     let run = ended(command(root()).args(["serve", "--port", "0", "--model"]).arg(&model).output().unwrap());
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("surgery::"), "{}", run.stderr);
+    assert!(run.stderr.contains("model::"), "{}", run.stderr);
 }
 
 #[test]

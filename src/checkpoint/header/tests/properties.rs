@@ -2,8 +2,7 @@ use proptest::prelude::*;
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 
-use super::super::descent::descend;
-use super::super::usual;
+use super::super::{fast, strict};
 use super::parse;
 
 /// A file as the format's own crate reads it: all data zero.
@@ -58,8 +57,8 @@ fn what_writers_write_goes_the_quick_way() {
         format!("{{\n  \"x\" : {entry},\t\"__metadata__\": null\r\n}}"),
         r#"{"x":{"shape":[],"data_offsets":[0,4],"dtype":"F32"}}"#.to_owned(),
     ] {
-        let quick = usual::read(&text).unwrap_or_else(|| panic!("{text}"));
-        assert_eq!(format!("{:?}", Ok::<_, String>(quick)), format!("{:?}", descend(&text)));
+        let quick = fast::read(&text).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(format!("{:?}", Ok::<_, String>(quick)), format!("{:?}", strict::read(&text)));
     }
 }
 
@@ -89,7 +88,7 @@ fn what_is_unusual_does_not_go_the_quick_way() {
         "{\"a\nb\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
         &format!(r#"{{"x":{{"dtype":"U8","shape":[{dims}],"data_offsets":[0,1]}}}}"#),
     ] {
-        assert!(usual::read(text).is_none(), "{text}");
+        assert!(fast::read(text).is_none(), "{text}");
     }
 }
 
@@ -108,8 +107,8 @@ proptest! {
         }
         let text = if pretty { serde_json::to_string_pretty(&map) } else { serde_json::to_string(&map) };
         let text = damaged(&text.unwrap(), damage);
-        if let Some(quick) = usual::read(&text) {
-            prop_assert_eq!(format!("{:?}", Ok::<_, String>(quick)), format!("{:?}", descend(&text)));
+        if let Some(quick) = fast::read(&text) {
+            prop_assert_eq!(format!("{:?}", Ok::<_, String>(quick)), format!("{:?}", strict::read(&text)));
         }
     }
 

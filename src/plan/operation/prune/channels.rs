@@ -98,7 +98,7 @@ impl Mlp {
         let family = context.config().text_model_type();
         let mut width = inputs.first().map(|(_, linear, _)| linear.rows);
         if let Some(fused) = find("gate_up_proj")? {
-            if family != "phi3" {
+            if !context.config().family().has_fused_projections {
                 let reason = format!("the row order of `gate_up_proj` in `{family}` is unknown");
                 return Err(Obstacle::layout(reason, "prune whole layers instead"));
             }

@@ -5,10 +5,6 @@ use super::super::reached::Module;
 use crate::diagnostic::Code;
 use crate::plan::planned_operation::Context;
 
-/// Families whose `q_proj` holds a gate beside each head's query.
-const GATED: [&str; 6] =
-    ["qwen3_next", "qwen3_next_text", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"];
-
 pub(super) fn has(context: &Context<'_>, module: &Module<'_>, leaf: &str) -> bool {
     ["weight", "qweight"].iter().any(|suffix| module.position(context, leaf, suffix).is_some())
 }
@@ -44,7 +40,7 @@ impl Attention {
             }
         };
         let family = context.config().text_model_type();
-        if fused && family != "phi3" {
+        if fused && !context.config().family().has_fused_projections {
             let reason = format!("the row order of `qkv_proj` in `{family}` is unknown");
             return Err(Obstacle::layout(reason, o_only));
         }
@@ -71,7 +67,7 @@ impl Attention {
                 ),
             });
         };
-        let gate = if GATED.contains(&family) { 2 } else { 1 };
+        let gate = if config.family().has_gated_query { 2 } else { 1 };
         // Rows of q for one feature of every head: what width is multiplied by.
         let slices = if fused { heads + 2 * kv_heads } else { heads * gate };
         let columns = columns(&o, (q.rows.is_multiple_of(slices)).then(|| q.rows / slices * heads))?;

@@ -8,9 +8,9 @@ use std::path::Path;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::error::Category;
 
-use super::error::Quoted;
 use super::file::read_text;
 use super::json::{Skipped, Text};
+use super::quoted::Quoted;
 use super::{ReadError, ReadErrorKind};
 
 /// Index files must be no longer than this (one tensor takes about 100 bytes).

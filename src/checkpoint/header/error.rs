@@ -1,4 +1,4 @@
-//! [`Refused`]: why a header is not taken, and what helps. Most of what can be wrong is a damaged file; what a sound file
+//! [`HeaderError`]: why a header is not taken, and what helps. Most of what can be wrong is a damaged file; what a sound file
 //! may have, and is refused all the same, has a help of its own.
 
 /// What to do about a file that no writer wrote like this.
@@ -17,20 +17,20 @@ pub(super) const RESHAPE: &str =
 
 /// Why a header is refused.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct HeaderError {
     /// A lowercase fragment with the tensor and the numbers.
     pub reason: String,
     /// What to do about it.
     pub help: &'static str,
 }
 
-impl Refused {
+impl HeaderError {
     pub(super) fn new(reason: String, help: &'static str) -> Self {
         Self { reason, help }
     }
 }
 
-impl From<String> for Refused {
+impl From<String> for HeaderError {
     fn from(reason: String) -> Self {
         Self::new(reason, DAMAGED)
     }

@@ -1,4 +1,4 @@
-//! The descent through a header's JSON, tensor by tensor. The text is borrowed: a name is copied once, into its [`Key`].
+//! The reader through a header's JSON, tensor by tensor. The text is borrowed: a name is copied once, into its [`Key`].
 
 use std::fmt;
 
@@ -6,33 +6,33 @@ use serde::de::value::StrDeserializer;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::error::Category;
 
-use super::super::error::Quoted;
+use super::super::StoredTensor;
 use super::super::json::{Number, Numbers, Skipped, Text};
-use super::super::shard::StoredTensor;
+use super::super::quoted::Quoted;
 use super::super::{Dtype, Key};
-use super::entry::{check, dimension};
-use super::refused::{CONVERT, RESHAPE, Refused, TWICE};
+use super::error::{CONVERT, HeaderError, RESHAPE, TWICE};
+use super::validate::{check, dimension};
 
 /// More dimensions than any tensor has (`NumPy` has no more either).
-pub(super) const MOST_DIMENSIONS: usize = 64;
+pub(super) const MAX_DIMENSIONS: usize = 64;
 
 pub(super) type Metadata = Option<Vec<(String, String)>>;
 
 /// Reads the tensors in the order of the text, their ranges relative to the data, and `__metadata__`.
-pub(super) fn descend(text: &str) -> Result<(Vec<StoredTensor>, Metadata), Refused> {
+pub(super) fn read(text: &str) -> Result<(Vec<StoredTensor>, Metadata), HeaderError> {
     // A tensor's entry is rarely shorter than this; the guess must not let a small file claim much memory.
-    let mut descent = Descent { tensors: Vec::with_capacity(text.len() / 100), ..Descent::default() };
+    let mut reader = Reader { tensors: Vec::with_capacity(text.len() / 100), ..Reader::default() };
     let mut json = serde_json::Deserializer::from_str(text);
-    let done = json.deserialize_map(&mut descent).and_then(|()| json.end());
+    let done = json.deserialize_map(&mut reader).and_then(|()| json.end());
     match done {
-        Ok(()) => Ok((descent.tensors, descent.metadata)),
-        Err(error) => Err(descent.refused(&error)),
+        Ok(()) => Ok((reader.tensors, reader.metadata)),
+        Err(error) => Err(reader.refused(&error)),
     }
 }
 
 /// What has been read so far.
 #[derive(Default)]
-struct Descent {
+struct Reader {
     tensors: Vec<StoredTensor>,
     metadata: Metadata,
     has_metadata: bool,
@@ -42,16 +42,16 @@ struct Descent {
     /// Where the reading stopped, for an error that is in the JSON reader's words.
     stopped: Option<String>,
     /// Our own words for what is wrong, which the JSON reader's error only carries out.
-    refusal: Option<Refused>,
+    refusal: Option<HeaderError>,
 }
 
-impl Descent {
-    fn refuse<E: Error>(&mut self, refused: impl Into<Refused>) -> E {
+impl Reader {
+    fn refuse<E: Error>(&mut self, refused: impl Into<HeaderError>) -> E {
         self.refusal = Some(refused.into());
         E::custom("refused")
     }
 
-    fn refused(self, error: &serde_json::Error) -> Refused {
+    fn refused(self, error: &serde_json::Error) -> HeaderError {
         match (self.refusal, self.stopped, error.classify()) {
             (Some(refused), ..) => refused,
             (None, Some(place), Category::Data) => format!("{place}: {error}").into(),
@@ -69,7 +69,7 @@ impl Descent {
     }
 
     /// Moves the shape from `self.numbers` to `self.shape`.
-    fn shape(&mut self, name: &str) -> Result<(), Refused> {
+    fn shape(&mut self, name: &str) -> Result<(), HeaderError> {
         self.shape.clear();
         for number in &self.numbers {
             let entry = number.whole().and_then(dimension).ok_or_else(|| {
@@ -77,7 +77,7 @@ impl Descent {
                 let reason =
                     format!("tensor {label} has a shape entry {number}, which is no whole number below 2^31");
                 match number.whole() {
-                    Some(_) => Refused::new(reason, RESHAPE),
+                    Some(_) => HeaderError::new(reason, RESHAPE),
                     None => reason.into(),
                 }
             })?;
@@ -103,7 +103,7 @@ impl Descent {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Descent {
+impl<'de> Visitor<'de> for &mut Reader {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,18 +114,18 @@ impl<'de> Visitor<'de> for &mut Descent {
         while let Some(name) = map.next_key_seed(Text)? {
             if name == "__metadata__" {
                 if std::mem::replace(&mut self.has_metadata, true) {
-                    return Err(self.refuse(Refused::new("two `__metadata__`".into(), TWICE)));
+                    return Err(self.refuse(HeaderError::new("two `__metadata__`".into(), TWICE)));
                 }
                 let pairs = map.next_value::<Option<Pairs>>();
                 let pairs = pairs.inspect_err(|_| self.stopped = Some("`__metadata__`".into()))?;
                 if let Some(name) = pairs.as_ref().and_then(Pairs::twice) {
                     let reason = format!("`__metadata__` has two {}", Quoted(name));
-                    return Err(self.refuse(Refused::new(reason, TWICE)));
+                    return Err(self.refuse(HeaderError::new(reason, TWICE)));
                 }
                 self.metadata = pairs.map(|pairs| pairs.0);
                 continue;
             }
-            let entry = map.next_value_seed(EntrySeed { descent: self, name: &name });
+            let entry = map.next_value_seed(EntrySeed { reader: self, name: &name });
             let entry = entry.inspect_err(|_| self.stopped = Some(format!("tensor {}", Quoted(&name))))?;
             self.finish(&name, &entry).map_err(|reason| self.refuse(reason))?;
         }
@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for &mut Descent {
     }
 }
 
-/// The fields of one tensor's entry; its shape is in [`Descent::shape`].
+/// The fields of one tensor's entry; its shape is in [`Reader::shape`].
 #[derive(Default)]
 struct Entry {
     dtype: Option<Dtype>,
@@ -142,7 +142,7 @@ struct Entry {
 }
 
 struct EntrySeed<'a> {
-    descent: &'a mut Descent,
+    reader: &'a mut Reader,
     name: &'a str,
 }
 
@@ -162,7 +162,7 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
-        let Self { descent, name } = self;
+        let Self { reader, name } = self;
         let mut entry = Entry::default();
         while let Some(field) = map.next_key_seed(Text)? {
             let twice = match &*field {
@@ -172,18 +172,18 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
                         let (label, text) = (Quoted(name), Quoted(&text));
                         let reason =
                             format!("tensor {label} has dtype {text}, which safetensors does not know");
-                        descent.refuse(Refused::new(reason, CONVERT))
+                        reader.refuse(HeaderError::new(reason, CONVERT))
                     })?;
                     entry.dtype.replace(dtype).is_some()
                 }
                 "shape" => {
-                    map.next_value_seed(Numbers { into: &mut descent.numbers, most: MOST_DIMENSIONS })?;
-                    descent.shape(name).map_err(|reason| descent.refuse(reason))?;
+                    map.next_value_seed(Numbers { into: &mut reader.numbers, most: MAX_DIMENSIONS })?;
+                    reader.shape(name).map_err(|reason| reader.refuse(reason))?;
                     std::mem::replace(&mut entry.has_shape, true)
                 }
                 "data_offsets" => {
-                    map.next_value_seed(Numbers { into: &mut descent.numbers, most: 2 })?;
-                    let offsets = descent.offsets(name).map_err(|reason| descent.refuse(reason))?;
+                    map.next_value_seed(Numbers { into: &mut reader.numbers, most: 2 })?;
+                    let offsets = reader.offsets(name).map_err(|reason| reader.refuse(reason))?;
                     entry.offsets.replace(offsets).is_some()
                 }
                 _ => {
@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for EntrySeed<'_> {
             };
             if twice {
                 let reason = format!("tensor {} has two `{field}`", Quoted(name));
-                return Err(descent.refuse(Refused::new(reason, TWICE)));
+                return Err(reader.refuse(HeaderError::new(reason, TWICE)));
             }
         }
         Ok(entry)

@@ -1,70 +1,16 @@
-//! What is near a path that leads nowhere, or to a directory that is no model: what was probably meant.
+//! Suggestions for a path that does not exist or is not a model: the path that was probably meant.
 
 use std::path::Path;
 
-use super::error::{Quoted, listed};
-use super::{INDEX_FILE, ReadError, ReadErrorKind};
+use super::INDEX_FILE;
+use super::quoted::{Quoted, listed};
 
-/// What `--model` takes.
-const A_MODEL: &str = "a model is a directory with `config.json` and safetensors weights";
-
-/// Names looked at in one directory; it may have millions.
-const LOOKED_AT: usize = 1000;
+/// Maximum number of names read from one directory; it may have millions.
+const MAX_NAMES: usize = 1000;
 
 /// Endings that say what a file is, and so are no part of its name.
 const ENDINGS: [&str; 13] =
     ["yaml", "yml", "json", "safetensors", "bin", "pt", "pth", "ckpt", "npz", "gguf", "txt", "md", "jinja"];
-
-impl ReadError {
-    /// Says of a model that is not there what a model is, and which are near, where nothing better is known.
-    pub(super) fn or_models_near(self, dir: &Path) -> Self {
-        if self.kind != ReadErrorKind::NotFound {
-            return self;
-        }
-        let meant = match &self.help {
-            // A file of weights would be no model.
-            Some(help) if help.starts_with("did you mean") => neighbour(dir, &[]),
-            Some(_) => return self,
-            None => None,
-        };
-        let near = || match models_in(dir.parent().unwrap_or(Path::new(""))).as_slice() {
-            [] => A_MODEL.to_owned(),
-            [one] => format!("{A_MODEL}, such as {}", Quoted(one)),
-            more => format!("{A_MODEL}; there are {}", listed(more)),
-        };
-        let help = meant.map_or_else(near, |meant| format!("{meant} {A_MODEL}"));
-        self.help(help)
-    }
-
-    /// Says of a directory that is no model which models are in it.
-    pub(super) fn or_models_inside(self, dir: &Path) -> Self {
-        match models_inside(dir) {
-            Some(meant) => self.help(meant),
-            None => self,
-        }
-    }
-
-    /// Says of a file what a model is, and whether it is a part of one.
-    pub(super) fn or_model_around(self, file: &Path) -> Self {
-        let dir = file.parent().filter(|dir| is_model(dir));
-        let help = match dir {
-            Some(dir) => format!("did you mean {}? {A_MODEL}", Quoted(&as_listed(dir).to_string_lossy())),
-            None => A_MODEL.to_owned(),
-        };
-        self.help(help)
-    }
-}
-
-/// Refuses a directory that is no checkpoint by its names but holds some, though weights of another name stand beside
-/// them: those are taken for a donor, never for a model.
-///
-/// # Errors
-/// Names the models.
-pub fn not_above_models(dir: &Path) -> Result<(), ReadError> {
-    let Some(meant) = models_beside_strays(dir) else { return Ok(()) };
-    let reason = "not a checkpoint, but a directory of models with a file of weights beside them";
-    Err(ReadError::unreadable(dir, reason).help(format!("name the file itself if that is meant; {meant}")))
-}
 
 /// What to say of a directory with models in it that is none by its names: it has no configuration, no index file and no
 /// `model*.safetensors`.
@@ -93,8 +39,8 @@ pub(super) fn models_inside(dir: &Path) -> Option<String> {
 }
 
 /// The model directories in a directory, as one would name them.
-fn models_in(dir: &Path) -> Vec<String> {
-    let names = as_listed(dir).read_dir().into_iter().flatten().take(LOOKED_AT).flatten();
+pub(super) fn models_in(dir: &Path) -> Vec<String> {
+    let names = as_listed(dir).read_dir().into_iter().flatten().take(MAX_NAMES).flatten();
     let paths = names.map(|entry| dir.join(entry.file_name()));
     let mut models: Vec<String> =
         paths.filter(|path| is_model(path)).map(|path| path.to_string_lossy().into_owned()).collect();
@@ -103,14 +49,14 @@ fn models_in(dir: &Path) -> Vec<String> {
 }
 
 /// Whether there are a configuration and weights in a directory.
-fn is_model(dir: &Path) -> bool {
-    let names = || as_listed(dir).read_dir().into_iter().flatten().take(LOOKED_AT).flatten();
+pub(super) fn is_model(dir: &Path) -> bool {
+    let names = || as_listed(dir).read_dir().into_iter().flatten().take(MAX_NAMES).flatten();
     dir.join("config.json").is_file()
         && names().any(|entry| entry.file_name().as_encoded_bytes().ends_with(b".safetensors"))
 }
 
 /// The directory of a path, as it can be listed.
-fn as_listed(dir: &Path) -> &Path {
+pub(super) fn as_listed(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
 
@@ -142,7 +88,7 @@ pub fn neighbour(path: &Path, endings: &[&str]) -> Option<String> {
     let names = as_listed(parent)
         .read_dir()
         .ok()?
-        .take(LOOKED_AT)
+        .take(MAX_NAMES)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let (_, name) = names.filter_map(|name| Some((distance(wanted, &name, endings)?, name))).min()?;
     Some(format!("did you mean `{}`?", parent.join(name).display()))

@@ -4,10 +4,10 @@
 use serde::de::IntoDeserializer;
 use serde::de::{Deserialize, value};
 
-use super::super::shard::StoredTensor;
+use super::super::StoredTensor;
 use super::super::{Dtype, Key};
-use super::descent::{MOST_DIMENSIONS, Metadata, Pairs};
-use super::entry;
+use super::strict::{MAX_DIMENSIONS, Metadata, Pairs};
+use super::validate;
 
 /// Reads the tensors in the order of the text, their ranges relative to the data, and `__metadata__`.
 pub(super) fn read(text: &str) -> Option<(Vec<StoredTensor>, Metadata)> {
@@ -161,7 +161,7 @@ impl<'t> Reader<'t> {
             }
         }
         let shape = has_shape.then_some(&*self.shape);
-        let (dtype, range) = entry::check(name, dtype, shape, offsets).ok()?;
+        let (dtype, range) = validate::check(name, dtype, shape, offsets).ok()?;
         Some(StoredTensor { key: Key::from(name), dtype, shape: self.shape.clone(), range })
     }
 
@@ -192,9 +192,9 @@ impl<'t> Reader<'t> {
         }
         loop {
             let number = self.number()?;
-            self.shape.push(entry::dimension(number)?);
+            self.shape.push(validate::dimension(number)?);
             match self.next()? {
-                b',' if self.shape.len() < MOST_DIMENSIONS => {}
+                b',' if self.shape.len() < MAX_DIMENSIONS => {}
                 b']' => return Some(()),
                 _ => return None,
             }

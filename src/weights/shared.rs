@@ -1,4 +1,4 @@
-//! [`Kept`]: what one model has taken and another may share, so that two of one checkpoint cost little more than one.
+//! [`SharedWeights`]: tensors that two models of one checkpoint share, so that both cost little more memory than one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,18 @@ use crate::checkpoint::Key;
 use crate::mlx::Array;
 use crate::plan::Plan;
 
-/// Tensors that a model has taken and that no edit has touched, settled in memory.
+/// Tensors that a model has taken and that no edit changes, evaluated in memory.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct SharedWeights {
+    /// Names in the checkpoint of tensors that the plan edits.
     edited: BTreeSet<Key>,
     vectors: BTreeMap<String, Array>,
-    /// By the modules that they are made of.
+    /// By the modules that each matrix is made of.
     matrices: BTreeMap<Vec<String>, Matrix>,
 }
 
-impl Kept {
-    /// Nothing yet, of a checkpoint that this plan is for.
+impl SharedWeights {
+    /// Nothing yet, for a checkpoint that this plan edits.
     #[must_use]
     pub fn beside(plan: &Plan) -> Self {
         let keys = plan.programs().iter().flat_map(|program| [Some(program.key()), program.shared_with()]);
@@ -39,7 +40,7 @@ impl Kept {
         self.matrices.get(modules).cloned()
     }
 
-    /// Keeps a matrix made of tensors that the checkpoint stores under these names, as far as there are such.
+    /// Keeps a matrix made of tensors that the checkpoint stores under these names. Names without a tensor do not matter.
     pub(super) fn keep_matrix(&mut self, modules: &[String], stored: &[Key], matrix: &Matrix) {
         if stored.iter().all(|key| !self.edited.contains(key)) {
             self.matrices.insert(modules.to_vec(), matrix.clone());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::Dtype;
 use super::super::dtype::byte_length;
-use super::super::error::Quoted;
+use super::super::quoted::Quoted;
 
 /// A shape's entry; MLX keeps shapes in i32.
 pub(super) fn dimension(number: u64) -> Option<usize> {

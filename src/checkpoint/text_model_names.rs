@@ -1,15 +1,17 @@
-//! What a vision-language checkpoint's tensors are called in its text model: by name only, after surgery.
+//! The names that a vision-language checkpoint's tensors have in its text model. Tensors take them after surgery, so
+//! that patterns see the stored names.
 
 use std::borrow::Cow;
 
 use super::{Key, ModelConfig, is_other_tower};
 
-/// Where such checkpoints keep the text model: as published first and as MLX's converter writes it, and as newer
-/// writers do.
-const PLACES: [(&str, &str); 3] = [
+/// Prefixes of the text model, and what takes their place: as first published and as MLX's converter writes them, as
+/// newer writers do, and as SmolVLM and Idefics 3 have it.
+const PREFIXES: [(&str, &str); 4] = [
     ("language_model.model.", "model."),
     ("language_model.lm_head.", "lm_head."),
     ("model.language_model.", "model."),
+    ("model.text_model.", "model."),
 ];
 
 impl ModelConfig {
@@ -24,7 +26,8 @@ impl ModelConfig {
         if is_other_tower(key) {
             return None;
         }
-        let renamed = PLACES.iter().find_map(|(from, to)| Some(format!("{to}{}", name.strip_prefix(from)?)));
+        let renamed =
+            PREFIXES.iter().find_map(|(from, to)| Some(format!("{to}{}", name.strip_prefix(from)?)));
         Some(renamed.map_or(Cow::Borrowed(name), Cow::Owned))
     }
 }
@@ -44,6 +47,7 @@ mod tests {
         for key in [
             "language_model.model.layers.0.mlp.up_proj.weight",
             "model.language_model.layers.0.mlp.up_proj.weight",
+            "model.text_model.layers.0.mlp.up_proj.weight",
             "model.layers.0.mlp.up_proj.weight",
         ] {
             check(true, key, Some("model.layers.0.mlp.up_proj.weight"));

@@ -1,0 +1,66 @@
+//! [`Checkpoint`]: a model directory, the base of a surgery.
+
+use std::path::{Path, PathBuf};
+
+use super::{ModelConfig, ReadError, ReadErrorKind, Shard, Weights, sanitize};
+
+/// A model directory: its weights and its `config.json`.
+#[derive(Debug)]
+pub struct Checkpoint {
+    /// The directory as it was named.
+    pub dir: PathBuf,
+    /// `config.json`.
+    pub config: ModelConfig,
+    /// The files and every tensor, with the tied head restored (`Origin::Tied`).
+    pub weights: Weights,
+}
+
+impl Checkpoint {
+    /// Opens a model directory.
+    ///
+    /// # Errors
+    /// Every refusal found, each naming its file.
+    pub fn open(dir: &Path) -> Result<Self, Vec<ReadError>> {
+        let metadata =
+            dir.metadata().map_err(|error| vec![ReadError::io(dir, &error).or_models_near(dir)])?;
+        if !metadata.is_dir() {
+            return Err(vec![not_a_directory(dir)]);
+        }
+        let config = ModelConfig::read(&dir.join("config.json"));
+        match (config, Weights::open(dir)) {
+            (Ok(config), Ok(mut weights)) => {
+                weights.index = sanitize(weights.index, &config);
+                Ok(Self { dir: dir.to_owned(), config, weights })
+            }
+            (Err(error), Ok(_)) if error.kind == ReadErrorKind::NotFound => {
+                Err(vec![error.or_models_inside(dir)])
+            }
+            (Err(error), Ok(_)) => Err(vec![error]),
+            (Ok(_), Err(errors)) => Err(errors),
+            // Neither is there, or nothing in the directory can be seen: one mistake.
+            (Err(config), Err(errors))
+                if config.kind == ReadErrorKind::NotFound || errors.iter().any(|error| error.path == dir) =>
+            {
+                Err(errors)
+            }
+            // Leave to read is given for all files at once; anything else is wrong with each by itself.
+            (Err(config), Err(errors))
+                if config.kind == ReadErrorKind::Forbidden
+                    && errors.iter().all(|error| error.reason == config.reason) =>
+            {
+                let refused = ReadError::unreadable(dir, format!("{} for all files in it", config.reason));
+                Err(vec![refused.help("allow reading the directory and its files (`chmod -R u+rX`)")])
+            }
+            (Err(config), Err(errors)) => Err(std::iter::once(config).chain(errors).collect()),
+        }
+    }
+}
+
+/// A file in place of a model directory: says what it is, if that can be seen.
+fn not_a_directory(path: &Path) -> ReadError {
+    let error = match Shard::open(path) {
+        Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory"),
+        Err(error) => ReadError { reason: format!("not a model directory: {}", error.reason), ..error },
+    };
+    error.or_model_around(path)
+}
