@@ -32,7 +32,7 @@ pub(super) fn plan(
         };
         let diagnostic = Diagnostic::new(Code::NoEffect, message)
             .help("remove the operation, or give the alpha that was meant");
-        draft.say(alpha.mark(diagnostic, ""));
+        draft.say(alpha.label_at_use(diagnostic, ""));
     }
     let Some((place, donor)) = context.donors.get(source) else { return };
     let mut tally = Tally::default();

@@ -27,7 +27,7 @@ pub(super) fn remark(context: &Context<'_>, operation: &Operation, scope: &Scope
         } else {
             near::help(vocabulary, exclude.value.as_str())
         };
-        draft.say(exclude.mark(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
+        draft.say(exclude.label_at_use(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
     }
     for pattern in std::iter::once(&operation.pattern).chain(&operation.exclude) {
         for (span, low, high) in sets(pattern.value.as_str()) {
@@ -35,7 +35,7 @@ pub(super) fn remark(context: &Context<'_>, operation: &Operation, scope: &Scope
             let message = format!("`{written}` is one character out of a set, not a range of numbers");
             let help = format!("a range of numbers is written `{{{low}..{high}}}`");
             let place = pattern.part(&span, &context.file.source.text);
-            draft.say(place.mark(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
+            draft.say(place.label_at_use(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
         }
     }
 }
@@ -90,7 +90,7 @@ fn dead(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut
         );
         let help = format!("the others match something; drop or correct {}", if one { "it" } else { "them" });
         let place = operation.pattern.part(&group.span, &context.file.source.text);
-        draft.say(place.mark(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
+        draft.say(place.label_at_use(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
     }
 }
 

@@ -77,7 +77,7 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
                     "donor tensors are found by the base's key, which the pattern matches; {}",
                     near::donor_help(&donor.weights, pattern.as_str())
                 ));
-                diagnostics.push(source.mark(diagnostic, ""));
+                diagnostics.push(source.label_at_use(diagnostic, ""));
             }
         }
     }

@@ -132,7 +132,7 @@ impl Tally {
         for ((code, reason), found) in self.found {
             let names = found.names.iter().map(|(name, detail)| (name.as_str(), detail.as_str()));
             let message = format!("{reason}: {}", say::detailed(names, found.names.len()));
-            draft.say(place.mark(Diagnostic::new(code, message).help(found.help), ""));
+            draft.say(place.label_at_use(Diagnostic::new(code, message).help(found.help), ""));
         }
     }
 }
@@ -155,7 +155,7 @@ pub(super) fn finite(
             );
             let diagnostic = Diagnostic::new(Code::NotFinite, message)
                 .help("use a number that f32 can hold, below about 3.4e38");
-            draft.say(parameter.mark(diagnostic, ""));
+            draft.say(parameter.label_at_use(diagnostic, ""));
             return false;
         }
     }

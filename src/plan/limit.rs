@@ -45,7 +45,7 @@ pub(super) fn too_many(operations: &[Operation], scopes: &[Arc<Scope>]) -> Optio
     );
     let diagnostic = Diagnostic::new(Code::TooManyEdits, message)
         .help("join operations that do the same, narrow their patterns, or split the file");
-    Some(over.pattern.mark(diagnostic, ""))
+    Some(over.pattern.label_at_use(diagnostic, ""))
 }
 
 #[cfg(test)]

@@ -29,10 +29,10 @@ pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Sco
         let diagnostic =
             Diagnostic::new(Code::NoMatch, message).help("narrow `exclude`, or remove the operation");
         let diagnostic = match operation.exclude.first() {
-            Some(exclude) => exclude.mark(diagnostic, ""),
+            Some(exclude) => exclude.label_at_use(diagnostic, ""),
             None => diagnostic,
         };
-        draft.say(operation.pattern.mark(diagnostic, "matches"));
+        draft.say(operation.pattern.label_at_use(diagnostic, "matches"));
         return;
     }
     draft.say(nothing(context.vocabulary, &operation.pattern));
@@ -41,7 +41,7 @@ pub(super) fn no_match(context: &Context<'_>, operation: &Operation, scope: &Sco
 fn nothing(vocabulary: &Vocabulary<'_>, pattern: &Spanned<Pattern>) -> Diagnostic {
     let text = pattern.value.as_str();
     let diagnostic = Diagnostic::new(Code::NoMatch, format!("`{text}` matches no tensor"));
-    pattern.mark(diagnostic.help(help(vocabulary, text)), "")
+    pattern.label_at_use(diagnostic.help(help(vocabulary, text)), "")
 }
 
 /// Reports the patterns of operations that could not be read whole, where they match nothing.

@@ -22,7 +22,7 @@ pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[us
         format!("`{family}` uses a norm weight w as 1 + w, and `{op}` works on w: {}", say::names(&norms));
     let diagnostic = Diagnostic::new(Code::GemmaNormOffset, message)
         .help("to change the gain itself, `exclude` the norms here and `add` a task vector for them");
-    draft.say(operation.pattern.mark(diagnostic, ""));
+    draft.say(operation.pattern.label_at_use(diagnostic, ""));
 }
 
 /// Families whose stored norm weight is an offset from 1. Conversions to MLX of the Qwen hybrids store 1 + w itself.

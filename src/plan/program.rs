@@ -116,9 +116,9 @@ pub(super) fn overwritten_advice(
         let message = format!("{how_many} overwritten later and not done at all");
         let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
             .help("put the operation after the one that overwrites, or remove it");
-        diagnostic = operation.op.mark(diagnostic, "");
+        diagnostic = operation.op.label_at_use(diagnostic, "");
         for operation in by.into_iter().take(MOST_LABELS).filter_map(|by| file.operations.get(by)) {
-            diagnostic = operation.op.mark(diagnostic, "overwrites it");
+            diagnostic = operation.op.label_at_use(diagnostic, "overwrites it");
         }
         advice.push(diagnostic);
     }

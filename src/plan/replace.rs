@@ -211,6 +211,6 @@ fn bias_left(context: &Context<'_>, operation: &Operation, usable: &[Unit], draf
         let message = format!("the linear bias of a replaced weight stays the base's: {}", say::names(&left));
         let diagnostic = Diagnostic::new(Code::BiasLeft, message)
             .help("widen the pattern to replace it too, if it belongs to the weight");
-        draft.say(operation.pattern.mark(diagnostic, ""));
+        draft.say(operation.pattern.label_at_use(diagnostic, ""));
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn plan(
         );
         let diagnostic = Diagnostic::new(Code::PartialAffineSet, message)
             .help("match the module's `.weight` to scale the weights that the set stands for");
-        draft.say(operation.pattern.mark(diagnostic, ""));
+        draft.say(operation.pattern.label_at_use(diagnostic, ""));
     }
     finite(context, draft, "factor", factor, targets.iter().copied());
     norm::offset(context, operation, &targets, draft);
@@ -63,7 +63,7 @@ pub(super) fn plan(
         };
         let diagnostic = Diagnostic::new(Code::NoEffect, message)
             .help("remove the operation, or give the factor that was meant");
-        draft.say(factor.mark(diagnostic, ""));
+        draft.say(factor.label_at_use(diagnostic, ""));
     }
     for target in targets {
         draft.edit(target, Action::Scale { factor: factor.value });

@@ -115,7 +115,7 @@ fn label_all(diagnostic: Diagnostic, file: &SurgeryFile, operations: Vec<usize>)
         .into_iter()
         .take(MOST)
         .filter_map(|index| file.operations.get(find(index)?))
-        .fold(diagnostic, |diagnostic, operation| operation.pattern.mark(diagnostic, ""))
+        .fold(diagnostic, |diagnostic, operation| operation.pattern.label_at_use(diagnostic, ""))
 }
 
 /// The operations that act on either side, in file order.

@@ -48,7 +48,7 @@ pub(super) fn advice(
         );
         let help = "to add what fine-tuning changed, `add` the model that it was tuned from too, with the same alpha below \
                     zero; nothing to do, if the donor holds differences";
-        advice.push(source.mark(Diagnostic::new(Code::WholeModel, message).help(help), ""));
+        advice.push(source.label_at_use(Diagnostic::new(Code::WholeModel, message).help(help), ""));
     }
     advice
 }

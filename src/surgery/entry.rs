@@ -169,7 +169,8 @@ impl Reader<'_> {
             format!("{owner} takes {}", suggest::list(instead.iter().map(|field| field.name())))
         };
         self.meant.extend(instead);
-        report.push(key.blame(Diagnostic::new(Code::UnexpectedField, message), label).help(help));
+        report
+            .push(key.label_at_definition(Diagnostic::new(Code::UnexpectedField, message), label).help(help));
     }
 
     /// A field that no operation has. If it is clear what it should have been called, its value is judged as that.
@@ -225,7 +226,7 @@ impl Reader<'_> {
         for field in required.into_iter().filter(|field| !self.meant.contains(field)) {
             self.clean = false;
             let message = format!("`{}` has no `{}`", op.value.name(), field.name());
-            let missing = op.blame(Diagnostic::new(Code::MissingField, message), "");
+            let missing = op.label_at_definition(Diagnostic::new(Code::MissingField, message), "");
             let help = match self.meant.iter().find_map(|meant| granularity_of_ids(*meant)) {
                 Some(word) if field == Field::Granularity => format!("add `granularity: {word}`"),
                 _ => format!("add `{}:`; {}", field.name(), values::expected(field)),

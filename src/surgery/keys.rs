@@ -41,7 +41,8 @@ impl<'n> Seen<'n> {
             key_name(key).map_or_else(|| "the same key".to_owned(), |name| format!("`{}`", shown(name)));
         let twice =
             Diagnostic::new(Code::Syntax, format!("duplicate mapping key {name} is not allowed here"));
-        let twice = key.visible().blame(twice, "again").label(first.visible().span, "first here");
+        let twice =
+            key.visible().label_at_definition(twice, "again").label(first.visible().span, "first here");
         report.push(twice.help("keep one of the two"));
         true
     }
@@ -67,7 +68,7 @@ pub(super) fn left_merge(key: &Node, value: &Node, report: &mut Report<'_>) -> b
         ),
     };
     let place = if matches!(value.value, Value::Map(_)) { key.visible() } else { value.visible() };
-    report.push(place.blame(Diagnostic::new(Code::Syntax, message), "").help(help));
+    report.push(place.label_at_definition(Diagnostic::new(Code::Syntax, message), "").help(help));
     true
 }
 
@@ -88,7 +89,11 @@ pub(super) fn shown(text: &str) -> String {
 /// A field that stands there without a value.
 pub(super) fn no_value(key: &Node, value: &Node, name: &str) -> Diagnostic {
     let missing = Diagnostic::new(Code::MissingField, format!("`{name}` has no value"));
-    if value.span.is_empty() { key.blame(missing, "") } else { value.blame(missing, "") }
+    if value.span.is_empty() {
+        key.label_at_definition(missing, "")
+    } else {
+        value.label_at_definition(missing, "")
+    }
 }
 
 /// A field that nothing has.
@@ -102,5 +107,5 @@ pub(super) fn unknown(key: &Node, text: &str) -> Diagnostic {
         Some(name) => format!("unknown field `{}`", shown(name)),
         None => format!("unknown field: {} cannot name one", key.value.kind()),
     };
-    key.visible().blame(Diagnostic::new(Code::UnknownField, message), "")
+    key.visible().label_at_definition(Diagnostic::new(Code::UnknownField, message), "")
 }

@@ -62,7 +62,7 @@ fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
         if !fields.contains_key(name) {
             let mut missing = Diagnostic::new(Code::MissingField, format!("the file has no `{name}`"));
             let place = pairs.first().map_or_else(|| root.visible(), |(key, _)| key.visible());
-            missing = place.blame(missing, format!("no `{name}` in this mapping"));
+            missing = place.label_at_definition(missing, format!("no `{name}` in this mapping"));
             report.push(missing.help(top_help(name)));
         }
     }
@@ -94,7 +94,12 @@ fn unsupported_version(pairs: &[(Node, Node)], text: &str) -> Option<Diagnostic>
         Value::Float(_) => "write `version: 1`, a whole number",
         _ => "this program reads `version: 1`",
     };
-    Some(version.visible().blame(Diagnostic::new(Code::UnsupportedVersion, message), "").help(help))
+    Some(
+        version
+            .visible()
+            .label_at_definition(Diagnostic::new(Code::UnsupportedVersion, message), "")
+            .help(help),
+    )
 }
 
 /// Reports repeated, unknown and null top-level fields; gives those that are there, or were meant by a misspelt one.

@@ -43,7 +43,7 @@ pub(super) fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Opti
     };
     if !value.is_finite() {
         let message = format!("`{}` is not a finite number", field.name());
-        let refusal = node.blame(Diagnostic::new(Code::NotFinite, message), "");
+        let refusal = node.label_at_definition(Diagnostic::new(Code::NotFinite, message), "");
         report.push(refusal.help("use a number that is neither infinite nor NaN"));
         return None;
     }
@@ -55,7 +55,7 @@ pub(super) fn ratio(node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>
     if !(0.0..=1.0).contains(&ratio.value) {
         let written = report.text.get(node.span.clone()).unwrap_or_default();
         let message = format!("`ratio` is {}, not between 0 and 1", shown(written));
-        let refusal = node.blame(Diagnostic::new(Code::RatioOutOfRange, message), "");
+        let refusal = node.label_at_definition(Diagnostic::new(Code::RatioOutOfRange, message), "");
         report.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
         return None;
     }
@@ -84,7 +84,9 @@ pub(super) fn ids(
     };
     if items.is_empty() {
         let empty = Diagnostic::new(Code::EmptyIds, format!("`{}` is empty", field.name()));
-        report.push(node.blame(empty, "").help("list what is to be zeroed, or drop the operation"));
+        report.push(
+            node.label_at_definition(empty, "").help("list what is to be zeroed, or drop the operation"),
+        );
         return (None, false);
     }
     let read: Vec<_> = items.iter().filter_map(|item| id(field, item, report)).collect();

@@ -35,8 +35,9 @@ pub(super) fn check_captures(
     }
     let message = format!("`pattern` has {have} `*` and `source_key` has {need}");
     let count = |n: usize| format!("{n} `*`");
-    let mismatch = source_key.blame(Diagnostic::new(Code::WildcardMismatch, message), count(need));
-    let mismatch = pattern.blame(mismatch, count(have));
+    let mismatch =
+        source_key.label_at_definition(Diagnostic::new(Code::WildcardMismatch, message), count(need));
+    let mismatch = pattern.label_at_definition(mismatch, count(have));
     report.push(mismatch.help("each `*` of `pattern` fills one `*` of `source_key`, from left to right"));
     false
 }
@@ -148,7 +149,7 @@ fn bad_glob(place: &Spanned<()>, text: &str, error: PatternError, report: &mut R
         .map(|start| start + error.span.start..start + error.span.end)
         .filter(|span| !span.is_empty());
     let place = Spanned { span: inside.unwrap_or_else(|| place.span.clone()), ..place.clone() };
-    let refusal = place.blame(Diagnostic::new(Code::BadGlob, error.message), "");
+    let refusal = place.label_at_definition(Diagnostic::new(Code::BadGlob, error.message), "");
     report.push(match error.help {
         Some(help) => refusal.help(help),
         None => refusal,

@@ -22,7 +22,7 @@ pub(super) fn which_op(
     let Some((key, value)) = exact.or_else(|| pairs.iter().find(|(key, _)| misspelt(key))) else {
         let missing = Diagnostic::new(Code::MissingField, "an operation has no `op`");
         let place = pairs.first().map_or_else(|| entry.visible(), |(key, _)| key.visible());
-        let missing = place.blame(missing, "no `op` in this mapping");
+        let missing = place.label_at_definition(missing, "no `op` in this mapping");
         report.push(missing.help(format!("add `op:` with one of {}", op_names())));
         return (None, None);
     };
@@ -44,7 +44,7 @@ pub(super) fn which_op(
                 meant = meant.or_else(|| near.and_then(Op::named));
                 let unknown =
                     Diagnostic::new(Code::UnknownOperation, format!("unknown operation `{}`", shown(name)));
-                report.push(value.blame(unknown, "").help(help));
+                report.push(value.label_at_definition(unknown, "").help(help));
             }
             op
         }

@@ -21,7 +21,7 @@ impl Donors {
                 let diagnostic = Diagnostic::new(Code::DonorFormat, message).help(
                     "conversions may change values (some norms are stored as w and as 1 + w): convert both alike",
                 );
-                Some(source.mark(diagnostic, ""))
+                Some(source.label_at_use(diagnostic, ""))
             })
             .collect()
     }
@@ -71,7 +71,7 @@ impl Donors {
                     );
                     (message, "widen a pattern if they were meant to be used")
                 };
-                Some(source.mark(Diagnostic::new(Code::UnreachedDonor, message).help(help), ""))
+                Some(source.label_at_use(Diagnostic::new(Code::UnreachedDonor, message).help(help), ""))
             })
             .collect()
     }

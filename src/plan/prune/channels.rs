@@ -64,7 +64,7 @@ pub(super) fn plan(
         let diagnostic = Diagnostic::new(Code::BiasLeft, message).help(
             "match the bias too, with a pattern that ends in `.*`: else the channel is constant, not 0",
         );
-        draft.say(operation.pattern.mark(diagnostic, ""));
+        draft.say(operation.pattern.label_at_use(diagnostic, ""));
     }
 }
 
@@ -160,7 +160,7 @@ fn coverage(ids: &Ids<'_>, widths: &[(&str, usize)], draft: &mut Draft) -> bool 
             0 => "the module has no channels".to_owned(),
             width => format!("channels count from 0 to {}, in every module that is reached", width - 1),
         };
-        draft.say(id.mark(Diagnostic::new(Code::ChannelOutOfRange, message).help(help), ""));
+        draft.say(id.label_at_use(Diagnostic::new(Code::ChannelOutOfRange, message).help(help), ""));
     }
     ids.iter().any(|id| id.value >= width as u64)
 }

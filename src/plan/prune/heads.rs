@@ -159,7 +159,7 @@ fn coverage(context: &Context<'_>, ids: &Ids<'_>, draft: &mut Draft) -> bool {
             say::count(usize::try_from(heads).unwrap_or(usize::MAX), "query head")
         );
         let help = format!("heads count from 0 to {}", heads.saturating_sub(1));
-        draft.say(id.mark(Diagnostic::new(Code::HeadOutOfRange, message).help(help), ""));
+        draft.say(id.label_at_use(Diagnostic::new(Code::HeadOutOfRange, message).help(help), ""));
     }
     ids.iter().any(|id| id.value >= heads)
 }
@@ -168,7 +168,7 @@ impl Remarks<'_> {
     fn report(self, operation: &Operation, draft: &mut Draft) {
         let mut say = |code, message: String, help: &str| {
             let diagnostic = Diagnostic::new(code, message).help(help);
-            draft.say(operation.pattern.mark(diagnostic, ""));
+            draft.say(operation.pattern.label_at_use(diagnostic, ""));
         };
         if !self.half.is_empty() {
             say(

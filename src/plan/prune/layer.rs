@@ -101,7 +101,7 @@ fn coverage(
         };
         let diagnostic = Diagnostic::new(Code::LayerOutOfRange, message)
             .help("layers count from 0; give ids that the pattern reaches, or widen the pattern");
-        draft.say(id.mark(diagnostic, ""));
+        draft.say(id.label_at_use(diagnostic, ""));
     }
     if unprunable && zeroed.is_empty() {
         nothing(operation, "layer", help, draft);
@@ -139,7 +139,7 @@ fn several(operation: &Operation, stacks: &Stacks<'_>) -> Diagnostic {
     let message = format!("layer ids count in {} stacks at once: {}", names.len(), say::names(&names));
     let example = names.iter().find(|name| !is_other_tower(&Key::from(**name))).unwrap_or(&names[0]);
     let help = format!("name one stack in the pattern, such as `{example}.*`, or `exclude` the others");
-    operation.pattern.mark(Diagnostic::new(Code::SeveralStacks, message).help(help), "")
+    operation.pattern.label_at_use(Diagnostic::new(Code::SeveralStacks, message).help(help), "")
 }
 
 fn left_behind(operation: &Operation, residual: &[&str], shared: &[&str]) -> Option<Diagnostic> {
@@ -156,7 +156,7 @@ fn left_behind(operation: &Operation, residual: &[&str], shared: &[&str]) -> Opt
     };
     let diagnostic = Diagnostic::new(Code::ResidualOrSharedKv, message)
         .help(format!("`exclude: {exclude}` removes what the layer adds and spares the rest"));
-    Some(operation.pattern.mark(diagnostic, ""))
+    Some(operation.pattern.label_at_use(diagnostic, ""))
 }
 
 fn is_kv(key: &str) -> bool {

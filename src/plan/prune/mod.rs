@@ -60,7 +60,7 @@ fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, draft: &mut Draft) -> Ids<'
         let mut diagnostic = Diagnostic::new(Code::DuplicateId, format!("{subject} listed more than once"))
             .help("each id counts once");
         for id in repeated.into_iter().take(MOST_SHOWN) {
-            diagnostic = id.mark(diagnostic, "again");
+            diagnostic = id.label_at_use(diagnostic, "again");
         }
         draft.say(diagnostic);
     }
@@ -110,7 +110,7 @@ fn slices(axis: usize, offsets: &[usize], ids: &[usize], width: usize) -> Region
 fn nothing(operation: &Operation, granularity: &str, help: &str, draft: &mut Draft) {
     let message = format!("the pattern reaches no tensor that `{granularity}` can zero");
     let diagnostic = Diagnostic::new(Code::NoPrunableTensor, message).help(help);
-    draft.say(operation.pattern.mark(diagnostic, ""));
+    draft.say(operation.pattern.label_at_use(diagnostic, ""));
 }
 
 /// Ids as positions; those beyond the end are left out (they are refused elsewhere).
