@@ -4,9 +4,9 @@
 
 use super::draft::{Context, Draft};
 use super::scope::Scope;
-use super::{near, rewrite, say};
+use super::{near, rewrite};
 use crate::checkpoint::{Key, TensorIndex};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, words};
 use crate::surgery::{Matcher, Operation, Pattern};
 
 /// So many keys are looked at for all operations together, each its share: what is not known to be dead is taken to be
@@ -84,7 +84,7 @@ fn dead(context: &Context<'_>, operation: &Operation, scope: &Scope, draft: &mut
         let one = dead.len() == 1;
         let message = format!(
             "{} of `{written}` {} nothing: {}",
-            say::count(dead.len(), "alternative"),
+            words::count(dead.len(), "alternative"),
             if one { "matches" } else { "match" },
             names(&dead),
         );
@@ -100,10 +100,10 @@ fn names(dead: &[&str]) -> String {
     if numbers.len() == dead.len() {
         numbers.sort_unstable();
         numbers.dedup();
-        return say::ranges(&numbers);
+        return words::ranges(&numbers);
     }
-    let texts: Vec<String> = dead.iter().take(say::SHOWN).map(|text| format!("`{text}`")).collect();
-    say::list(&texts, dead.len() - texts.len())
+    let texts: Vec<String> = dead.iter().take(words::MAX_NAMES).map(|text| format!("`{text}`")).collect();
+    words::list(&texts, dead.len() - texts.len())
 }
 
 /// Whether any key matches, or there is no more leave to look. All that a part of the pattern matches is among what the

@@ -7,9 +7,9 @@ use super::near::Vocabulary;
 use super::number::{self, Class};
 use super::others::Others;
 use super::scope::{Facts, Unit, What};
-use super::{Action, Edit, TensorRef, say};
+use super::{Action, Edit, TensorRef};
 use crate::checkpoint::{Checkpoint, Key, ModelConfig, TensorIndex, TensorInfo};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::{Spanned, SurgeryFile};
 
 /// What every operation is planned against. Nothing in it changes while operations are planned, in parallel.
@@ -131,7 +131,7 @@ impl Tally {
     pub(super) fn report<T>(self, draft: &mut Draft, place: &Spanned<T>) {
         for ((code, reason), found) in self.found {
             let names = found.names.iter().map(|(name, detail)| (name.as_str(), detail.as_str()));
-            let message = format!("{reason}: {}", say::detailed(names, found.names.len()));
+            let message = format!("{reason}: {}", words::names_with_details(names, found.names.len()));
             draft.say(place.label_at_use(Diagnostic::new(code, message).help(found.help), ""));
         }
     }

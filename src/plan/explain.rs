@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::fold::{fold, runs};
-use super::say::{count, parameter};
 use super::subject::{one_edit, subjects};
 use super::{Action, Edit, Plan, Region, Step};
 use crate::checkpoint::Origin;
+use crate::diagnostic::fold::{fold, runs};
+use crate::diagnostic::words::{count, parameter};
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::surgery::{Granularity, Kind, Method, Operation, Spanned, SurgeryFile};
 

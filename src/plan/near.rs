@@ -7,12 +7,11 @@ use rayon::prelude::*;
 use super::draft::{Context, Draft};
 use super::parts::misspelt;
 use super::rewrite::rewrites;
-use super::say;
 use super::scope::Scope;
 pub(super) use super::vocabulary::Vocabulary;
 use super::vocabulary::{LONGEST, nearest};
 use crate::checkpoint::{TensorIndex, Weights, models_beside_strays};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::{Matcher, Operation, Pattern, Spanned, SurgeryFile};
 
 /// So many keys are looked at for what stands in place of a component, at most.
@@ -53,7 +52,7 @@ pub(super) fn fragments(file: &SurgeryFile, index: &TensorIndex) -> Vec<Diagnost
 }
 
 fn keys(n: usize) -> String {
-    say::count(n, "key")
+    words::count(n, "key")
 }
 
 /// Where a pattern dies and what it may have meant.
@@ -89,7 +88,7 @@ fn help_with(vocabulary: &Vocabulary<'_>, pattern: &str, list: &str) -> String {
         let mut parts = Vec::from_iter(where_it_dies(vocabulary, pattern));
         let near = nearest(vocabulary, pattern);
         if !near.is_empty() {
-            parts.push(format!("nearest: {}", say::names(&near)));
+            parts.push(format!("nearest: {}", words::names(&near)));
         }
         parts
     });
@@ -134,9 +133,9 @@ fn where_it_dies(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<String> {
     let instead = if standing.iter().all(|name| name.parse::<u64>().is_ok()) {
         let mut numbers: Vec<u64> = standing.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
-        say::ranges(&numbers)
+        words::ranges(&numbers)
     } else {
-        say::names(&standing)
+        words::names(&standing)
     };
     if standing.iter().any(|name| name == component) {
         return Some(match before {

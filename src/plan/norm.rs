@@ -1,9 +1,8 @@
 //! Norm weights that a family uses as 1 + w.
 
 use super::draft::{Context, Draft};
-use super::say;
 use crate::checkpoint::{Key, Role, is_other_tower};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::Operation;
 
 /// Advises that scaling (or slerping) w is not scaling 1 + w.
@@ -19,7 +18,7 @@ pub(super) fn offset(context: &Context<'_>, operation: &Operation, targets: &[us
     }
     let op = operation.op.value;
     let message =
-        format!("`{family}` uses a norm weight w as 1 + w, and `{op}` works on w: {}", say::names(&norms));
+        format!("`{family}` uses a norm weight w as 1 + w, and `{op}` works on w: {}", words::names(&norms));
     let diagnostic = Diagnostic::new(Code::GemmaNormOffset, message)
         .help("to change the gain itself, `exclude` the norms here and `add` a task vector for them");
     draft.say(operation.pattern.label_at_use(diagnostic, ""));

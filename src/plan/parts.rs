@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::say;
 use super::vocabulary::{LONGEST, TEMPLATES, Vocabulary};
+use crate::diagnostic::{is_near as is_misspelled, words};
 use crate::surgery::Pattern;
 
 /// So many parts are tried in the place of one.
@@ -32,7 +32,7 @@ pub(super) fn misspelt(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<Vec
             0 => None,
             n => Some(vec![format!(
                 "`*.` asks for a part before; without it the pattern would match {}: `{rest}`",
-                say::count(n, "key")
+                words::count(n, "key")
             )]),
         };
     };
@@ -52,7 +52,7 @@ pub(super) fn misspelt(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<Vec
     if standing.is_empty() {
         return None;
     }
-    let mut said = vec![format!("no part of a key is `{word}` but {}", say::names(&standing))];
+    let mut said = vec![format!("no part of a key is `{word}` but {}", words::names(&standing))];
     let meant = (0..TRIED).find_map(|choice| {
         // Where there is no such choice any more, the last one stands.
         let chosen: Option<Vec<&str>> =
@@ -61,7 +61,7 @@ pub(super) fn misspelt(vocabulary: &Vocabulary<'_>, pattern: &str) -> Option<Vec
         matched(vocabulary, &text).filter(|&n| n > 0).map(|n| (text, n))
     });
     if let Some((text, n)) = meant {
-        said.push(format!("nearest: `{text}`, which would match {}", say::count(n, "key")));
+        said.push(format!("nearest: `{text}`, which would match {}", words::count(n, "key")));
     }
     Some(said)
 }
@@ -91,8 +91,7 @@ fn holds(part: &str, word: &str) -> bool {
 fn is_near(part: &str, word: &str) -> bool {
     let (short, long) = (part.len().min(word.len()), part.len().max(word.len()));
     // `attn` is `self_attn` rather than `post_attn_layernorm`.
-    (holds(part, word) && short * 5 >= long * 2)
-        || strsim::damerau_levenshtein(part, word) <= (word.chars().count() / 3).max(1)
+    (holds(part, word) && short * 5 >= long * 2) || is_misspelled(part, word)
 }
 
 /// Whether any key has the word as a part, or within one where the pattern leaves that open.

@@ -6,9 +6,9 @@ use super::donor::Donor;
 use super::draft::{Context, Draft, Tally, unusable};
 use super::number::Class;
 use super::scope::{Scope, Unit, What, units};
-use super::{Action, blendable, say};
+use super::{Action, blendable};
 use crate::checkpoint::{AffineSet, Dtype, Key, Packing, TensorInfo, packing};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::{Matcher, Operation, Spanned, Template};
 
 pub(super) fn plan(
@@ -208,7 +208,8 @@ fn bias_left(context: &Context<'_>, operation: &Operation, usable: &[Unit], draf
         })
         .collect();
     if !left.is_empty() {
-        let message = format!("the linear bias of a replaced weight stays the base's: {}", say::names(&left));
+        let message =
+            format!("the linear bias of a replaced weight stays the base's: {}", words::names(&left));
         let diagnostic = Diagnostic::new(Code::BiasLeft, message)
             .help("widen the pattern to replace it too, if it belongs to the weight");
         draft.say(operation.pattern.label_at_use(diagnostic, ""));

@@ -3,8 +3,8 @@
 use super::draft::{Context, Draft, Tally, finite, unusable};
 use super::number::{self, Class};
 use super::scope::{Scope, What, units};
-use super::{Action, norm, say};
-use crate::diagnostic::{Code, Diagnostic};
+use super::{Action, norm};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::{Operation, Spanned};
 
 pub(super) fn plan(
@@ -42,8 +42,8 @@ pub(super) fn plan(
     if !partial.is_empty() {
         let message = format!(
             "only one of `.scales` and `.biases` is scaled in {}: {}",
-            say::count(partial.len(), "affine set"),
-            say::names(&partial),
+            words::count(partial.len(), "affine set"),
+            words::names(&partial),
         );
         let diagnostic = Diagnostic::new(Code::PartialAffineSet, message)
             .help("match the module's `.weight` to scale the weights that the set stands for");

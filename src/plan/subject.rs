@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::say::count;
 use super::{Action, Edit, Plan, Region, TensorRef};
 use crate::checkpoint::{Dtype, Key, Origin, Packing, packing};
 use crate::diagnostic::Look;
+use crate::diagnostic::words::count;
 
 /// What is edited, told of each name: two names with the same to say can be folded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::SurgeryFile;
 use super::entry::{Lowered, operation};
 use super::fields::Field;
 use super::keys::{Seen, is_named, key_name, left_merge, no_value, unknown};
 use super::node::{Node, Value};
 use super::report::Report;
-use super::{SurgeryFile, suggest};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, did_you_mean, nearest};
 
 /// The fields of the document.
 const TOP: [&str; 2] = ["version", "operations"];
@@ -128,7 +128,7 @@ fn top_fields<'n>(
             let candidates = absent.iter().filter(|(_, absent)| *absent).map(|(top, _)| *top);
             let near = name.and_then(|name| match name {
                 "ops" | "steps" | "edits" | "surgery" => candidates.clone().find(|top| *top == "operations"),
-                _ => suggest::nearest(name, candidates),
+                _ => nearest(name, candidates),
             });
             if let Some(near) = near {
                 fields.entry(near).or_insert(pair);
@@ -138,7 +138,7 @@ fn top_fields<'n>(
                     .to_owned()
             } else {
                 let help = "a file has `version` and `operations`; keys that begin with `x-` are ignored";
-                suggest::did_you_mean(near, help)
+                did_you_mean(near, help)
             };
             report.push(unknown(key, report.text).help(help));
         }

@@ -2,11 +2,10 @@
 
 use super::Spanned;
 use super::fields::Field;
-use super::keys::shown;
 use super::node::{Node, Value};
 use super::report::Report;
 use super::values::expected;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 
 /// A number, or a mistake.
 pub(super) fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
@@ -54,7 +53,7 @@ pub(super) fn ratio(node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>
     let ratio = number(Field::Ratio, node, report)?;
     if !(0.0..=1.0).contains(&ratio.value) {
         let written = report.text.get(node.span.clone()).unwrap_or_default();
-        let message = format!("`ratio` is {}, not between 0 and 1", shown(written));
+        let message = format!("`ratio` is {}, not between 0 and 1", words::excerpt(written));
         let refusal = node.label_at_definition(Diagnostic::new(Code::RatioOutOfRange, message), "");
         report.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
         return None;
@@ -72,7 +71,7 @@ pub(super) fn ids(
         let message = format!("`{}` is {}, not a list", field.name(), node.value.kind());
         let written = report.text.get(node.span.clone()).unwrap_or_default();
         let help = match &node.value {
-            Value::Int(_) => format!("write `{}: [{}]`", field.name(), shown(written)),
+            Value::Int(_) => format!("write `{}: [{}]`", field.name(), words::excerpt(written)),
             Value::Text(text) => meant_ids(text).map_or_else(
                 || expected(field),
                 |ids| format!("write each of them out: `{}: [{ids}]`", field.name()),

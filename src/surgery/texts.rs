@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::fields::Field;
-use super::keys::shown;
 use super::node::{Node, Value};
 use super::pattern::PatternError;
 use super::report::Report;
 use super::syntax::quoted;
 use super::values::expected;
 use super::{Pattern, Spanned, Template};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, words};
 
 /// Whether a `replace` has a capture for each `*` of its `source_key`; if not, that is reported.
 pub(super) fn check_captures(
@@ -66,7 +65,7 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
                 Some(written) => {
                     format!(
                         "quote the pattern, or YAML reads its signs as its own: {}",
-                        quoted(&shown(written))
+                        quoted(&words::excerpt(written))
                     )
                 }
                 None => format!("quote the pattern; {}", expected(field)),
@@ -81,7 +80,12 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
         }
         _ => {
             let written = report.text.get(node.span.clone()).unwrap_or_default();
-            report.bad_value(node, message, "", format!("put quotes around it: {}", quoted(&shown(written))));
+            report.bad_value(
+                node,
+                message,
+                "",
+                format!("put quotes around it: {}", quoted(&words::excerpt(written))),
+            );
         }
     }
     None

@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::super::say;
 use super::Donors;
 use crate::checkpoint::ReadWarning;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::{Kind, Operation};
 
 impl Donors {
@@ -64,10 +63,10 @@ impl Donors {
                 } else {
                     let message = format!(
                         "{} of donor `{}` {} reached by no pattern: {}",
-                        say::count(left.len(), "tensor"),
+                        words::count(left.len(), "tensor"),
                         donor.written,
                         if left.len() == 1 { "is" } else { "are" },
-                        say::names(&left),
+                        words::names(&left),
                     );
                     (message, "widen a pattern if they were meant to be used")
                 };

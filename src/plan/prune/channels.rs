@@ -2,12 +2,11 @@
 
 use super::super::Action;
 use super::super::draft::{Context, Draft, Tally};
-use super::super::say;
 use super::super::scope::Scope;
 use super::linear::{self, Linear, Obstacle};
 use super::reached::{Module, reached};
 use super::{Ids, Slices, nothing};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::Operation;
 
 /// Names of MLP projections; with the endings of tensors that stand for stacked experts.
@@ -60,7 +59,7 @@ pub(super) fn plan(
         return nothing(operation, "mlp_channel", help, draft);
     }
     if !bias_left.is_empty() && !refused {
-        let message = format!("the bias of zeroed channels stays: {}", say::names(&bias_left));
+        let message = format!("the bias of zeroed channels stays: {}", words::names(&bias_left));
         let diagnostic = Diagnostic::new(Code::BiasLeft, message).help(
             "match the bias too, with a pattern that ends in `.*`: else the channel is constant, not 0",
         );

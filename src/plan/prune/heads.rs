@@ -4,13 +4,12 @@ mod attention;
 
 use super::super::Action;
 use super::super::draft::{Context, Draft, Tally};
-use super::super::say;
 use super::super::scope::Scope;
 use super::reached::{Module, reached};
 use super::{Ids, Slices, below, nothing};
 use attention::{Attention, has};
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::Operation;
 
 /// Names of projections in attention modules, known well or not.
@@ -156,7 +155,7 @@ fn coverage(context: &Context<'_>, ids: &Ids<'_>, draft: &mut Draft) -> bool {
         let message = format!(
             "head {} does not exist: the model has {}",
             id.value,
-            say::count(usize::try_from(heads).unwrap_or(usize::MAX), "query head")
+            words::count(usize::try_from(heads).unwrap_or(usize::MAX), "query head")
         );
         let help = format!("heads count from 0 to {}", heads.saturating_sub(1));
         draft.say(id.label_at_use(Diagnostic::new(Code::HeadOutOfRange, message).help(help), ""));
@@ -175,7 +174,7 @@ impl Remarks<'_> {
                 Code::HalfPrunedHead,
                 format!(
                     "only the query of these heads is zeroed, so they attend evenly and still write: {}",
-                    say::names(&self.half)
+                    words::names(&self.half)
                 ),
                 "match `o_proj` too (`o_proj` alone removes a head completely)",
             );
@@ -183,14 +182,14 @@ impl Remarks<'_> {
         if !self.coupled.is_empty() {
             say(
                 Code::CoupledHeads,
-                format!("a norm spans all heads, so the others change too: {}", say::names(&self.coupled)),
+                format!("a norm spans all heads, so the others change too: {}", words::names(&self.coupled)),
                 "`exclude: \"*.q_proj.*\"`: `o_proj` alone removes a head completely",
             );
         }
         if !self.bias.is_empty() {
             say(
                 Code::BiasLeft,
-                format!("the query bias of zeroed heads stays: {}", say::names(&self.bias)),
+                format!("the query bias of zeroed heads stays: {}", words::names(&self.bias)),
                 "match the bias too, with a pattern that ends in `.*`",
             );
         }
@@ -199,7 +198,7 @@ impl Remarks<'_> {
                 Code::KvSkipped,
                 format!(
                     "{} of `k_proj` and `v_proj` left alone, as each serves several heads",
-                    say::count(self.kv, "key")
+                    words::count(self.kv, "key")
                 ),
                 "nothing to do; a pattern of `{q,o}_proj` says the same more plainly",
             );

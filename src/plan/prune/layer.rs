@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::draft::{Context, Draft, Tally, unusable};
 use super::super::number::Class;
-use super::super::say;
 use super::super::scope::{Scope, What, units};
 use super::super::{Action, Region};
 use super::{Ids, nothing};
 use crate::checkpoint::{Key, is_other_tower};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::Operation;
 
 /// Stack → layers of it.
@@ -112,13 +111,13 @@ fn coverage(
 fn describe(stacks: &Stacks<'_>) -> String {
     let known: Vec<String> = stacks
         .iter()
-        .take(say::SHOWN)
+        .take(words::MAX_NAMES)
         .map(|(stack, layers)| {
             let numbers: Vec<u64> = layers.iter().copied().collect();
-            format!("`{stack}` has {}", say::ranges(&numbers))
+            format!("`{stack}` has {}", words::ranges(&numbers))
         })
         .collect();
-    say::list(&known, stacks.len() - known.len())
+    words::list(&known, stacks.len() - known.len())
 }
 
 /// The layers that the index has in each of some stacks.
@@ -136,15 +135,15 @@ fn layers_of<'a>(context: &Context<'a>, stacks: &Stacks<'_>) -> Stacks<'a> {
 
 fn several(operation: &Operation, stacks: &Stacks<'_>) -> Diagnostic {
     let names: Vec<&str> = stacks.keys().copied().collect();
-    let message = format!("layer ids count in {} stacks at once: {}", names.len(), say::names(&names));
+    let message = format!("layer ids count in {} stacks at once: {}", names.len(), words::names(&names));
     let example = names.iter().find(|name| !is_other_tower(&Key::from(**name))).unwrap_or(&names[0]);
     let help = format!("name one stack in the pattern, such as `{example}.*`, or `exclude` the others");
     operation.pattern.label_at_use(Diagnostic::new(Code::SeveralStacks, message).help(help), "")
 }
 
 fn left_behind(operation: &Operation, residual: &[&str], shared: &[&str]) -> Option<Diagnostic> {
-    let scalar = || format!("a layer scalar multiplies the residual stream too: {}", say::names(residual));
-    let kv = || format!("later layers use the keys and values of these: {}", say::names(shared));
+    let scalar = || format!("a layer scalar multiplies the residual stream too: {}", words::names(residual));
+    let kv = || format!("later layers use the keys and values of these: {}", words::names(shared));
     let (message, exclude) = match (residual, shared) {
         ([], []) => return None,
         (_, []) => (scalar(), r#""*.layer_scalar""#),

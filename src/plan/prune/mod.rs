@@ -8,9 +8,8 @@ mod reached;
 
 use super::Region;
 use super::draft::{Context, Draft};
-use super::say;
 use super::scope::Scope;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::{Granularity, Operation, Spanned};
 
 /// The ids of an operation: each once, ascending.
@@ -54,7 +53,7 @@ fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, draft: &mut Draft) -> Ids<'
             [one] => format!("id {one} is"),
             many => {
                 let shown = many.len().min(MOST_SHOWN);
-                format!("ids {} are", say::list(&many[..shown], many.len() - shown))
+                format!("ids {} are", words::list(&many[..shown], many.len() - shown))
             }
         };
         let mut diagnostic = Diagnostic::new(Code::DuplicateId, format!("{subject} listed more than once"))

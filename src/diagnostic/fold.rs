@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use crate::diagnostic::Look;
+use super::Look;
 
 /// Names with something equal to say of each, folded: every hole of the name takes every number of its set.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Folded<T> {
     /// For each hole, its numbers, ascending.
     holes: Vec<Vec<u64>>,
     /// What is said of each of the names.
-    pub(super) detail: T,
+    pub(crate) detail: T,
 }
 
 /// Folds names by the dotted components that are numbers. Names with different details are never folded together, and a
@@ -45,7 +45,7 @@ pub(crate) fn fold<'n, T: Clone + Eq + Hash>(
 impl<T> Folded<T> {
     /// How many names it stands for.
     #[must_use]
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.holes.iter().map(Vec::len).product()
     }
 
@@ -66,7 +66,7 @@ impl<T> Folded<T> {
 
 /// Ascending numbers with runs of three and more drawn together: `0–3,7`. Beyond eight runs the middle is left out.
 #[must_use]
-pub(super) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
+pub(crate) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
     const MOST: usize = 8;
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for &number in numbers {
