@@ -6,15 +6,18 @@
 mod code;
 mod excerpt;
 mod explain;
+pub(crate) mod fold;
 mod github;
 mod json;
 mod layout;
 mod look;
+mod nearest;
 mod position;
 mod render;
 mod sarif;
 pub mod system;
 mod uri;
+pub(crate) mod words;
 
 pub use code::Code;
 pub use explain::{explain, page};
@@ -22,6 +25,7 @@ pub use github::github;
 pub use json::json;
 pub use layout::{bytes, columns, rows, wrap};
 pub use look::{BOLD, DIM, Look};
+pub(crate) use nearest::{did_you_mean, is_near, nearest, normalized};
 pub(crate) use position::line_starts;
 pub use render::{render, summary};
 pub use sarif::sarif;

@@ -81,7 +81,7 @@ fn unmatched_donors(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<D
                     "use a donor with the base's keys, which the pattern matches; {}",
                     suggest::donor_help(&donor.weights, pattern.as_str())
                 ));
-                diagnostics.push(source.mark(diagnostic, ""));
+                diagnostics.push(source.label_at_use(diagnostic, ""));
             }
         }
     }

@@ -90,11 +90,11 @@ impl Donors {
         let place = match opened {
             Ok(weights) => {
                 for warning in &weights.warnings {
-                    self.diagnostics.push(first.mark(oddity(warning), "in this donor"));
+                    self.diagnostics.push(first.label_at_use(oddity(warning), "in this donor"));
                 }
                 let config = match read_config(&first.value) {
                     Some(Err(error)) => {
-                        self.diagnostics.push(first.mark(unread_config(&error, &written), ""));
+                        self.diagnostics.push(first.label_at_use(unread_config(&error, &written), ""));
                         None
                     }
                     Some(Ok(config)) => Some(config),
@@ -108,7 +108,7 @@ impl Donors {
                 for error in &errors {
                     let mut diagnostic = refusal(error, &first.value, &written, file);
                     for (i, source) in uses.iter().enumerate() {
-                        diagnostic = source.mark(diagnostic, if i == 0 { "" } else { "and here" });
+                        diagnostic = source.label_at_use(diagnostic, if i == 0 { "" } else { "and here" });
                     }
                     self.diagnostics.push(diagnostic);
                 }

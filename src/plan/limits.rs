@@ -44,7 +44,7 @@ pub(super) fn too_many_edits(operations: &[Operation], scopes: &[Arc<Scope>]) ->
         format!("the operations up to here match more than {MAX_EDITS} tensors, counted once per operation");
     let diagnostic = Diagnostic::new(Code::TooManyEdits, message)
         .help("merge operations that do the same, narrow their patterns, or split the file");
-    Some(over.pattern.mark(diagnostic, ""))
+    Some(over.pattern.label_at_use(diagnostic, ""))
 }
 
 #[cfg(test)]

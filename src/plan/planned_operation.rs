@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use super::action::{Action, Edit, TensorRef};
 use super::donor::Donors;
-use super::render::words;
 use super::scope::{Facts, Unit, What};
 use super::working_precision::{self, Class};
 use crate::checkpoint::{Checkpoint, Key, ModelConfig, TensorIndex, TensorInfo};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::Spanned;
 
 /// What every operation is planned against. Nothing in it changes while operations are planned, in parallel.
@@ -158,8 +157,8 @@ impl Faults {
     pub(super) fn report<T>(self, planned: &mut PlannedOperation, place: &Spanned<T>) {
         for ((code, reason), found) in self.found {
             let names = found.names.iter().map(|(name, detail)| (name.as_str(), detail.as_str()));
-            let message = format!("{reason}: {}", words::detailed(names, found.names.len()));
-            planned.report(place.mark(Diagnostic::new(code, message).help(found.help), ""));
+            let message = format!("{reason}: {}", words::names_with_details(names, found.names.len()));
+            planned.report(place.label_at_use(Diagnostic::new(code, message).help(found.help), ""));
         }
     }
 }
@@ -182,7 +181,7 @@ pub(super) fn finite(
             );
             let diagnostic = Diagnostic::new(Code::NotFinite, message)
                 .help("use a number that f32 can hold, below about 3.4e38");
-            planned.report(parameter.mark(diagnostic, ""));
+            planned.report(parameter.label_at_use(diagnostic, ""));
             return false;
         }
     }

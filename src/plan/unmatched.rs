@@ -2,11 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::render::words;
 use super::scope::Scope;
 use super::suggest::{KeyNames, help};
 use crate::checkpoint::TensorIndex;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::{Operation, Pattern, Spanned, SurgeryFile};
 
 /// Refuses an operation whose pattern matches nothing, or whose excludes leave nothing.
@@ -20,9 +19,9 @@ pub(super) fn operation(names: &KeyNames<'_>, operation: &Operation, scope: &Sco
     let mut diagnostic =
         Diagnostic::new(Code::NoMatch, message).help("narrow `exclude`, or remove the operation");
     if let Some(exclude) = operation.exclude.first() {
-        diagnostic = exclude.mark(diagnostic, "");
+        diagnostic = exclude.label_at_use(diagnostic, "");
     }
-    operation.pattern.mark(diagnostic, "the pattern")
+    operation.pattern.label_at_use(diagnostic, "the pattern")
 }
 
 /// Refuses the patterns of operations that could not be read whole, where they match nothing.
@@ -36,5 +35,5 @@ pub(super) fn fragments(file: &SurgeryFile, index: &TensorIndex) -> Vec<Diagnost
 fn pattern(names: &KeyNames<'_>, pattern: &Spanned<Pattern>) -> Diagnostic {
     let text = pattern.value.as_str();
     let diagnostic = Diagnostic::new(Code::NoMatch, format!("`{text}` matches no tensor"));
-    pattern.mark(diagnostic.help(help(names, text)), "")
+    pattern.label_at_use(diagnostic.help(help(names, text)), "")
 }

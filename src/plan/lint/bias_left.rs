@@ -2,9 +2,8 @@
 
 use super::other_operations::OtherOperations;
 use crate::checkpoint::TensorIndex;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
-use crate::plan::render::words;
 use crate::surgery::{Kind, Operation};
 
 /// A note on a `replace` that leaves linear biases which no other `replace` of the file takes.
@@ -31,5 +30,5 @@ pub(super) fn note(
     let message = format!("the weight is replaced, its linear bias is not: {}", words::names(&left));
     let diagnostic = Diagnostic::new(Code::BiasLeft, message)
         .help("widen the pattern to replace the bias too, if it belongs to the weight");
-    Some(operation.pattern.mark(diagnostic, ""))
+    Some(operation.pattern.label_at_use(diagnostic, ""))
 }

@@ -3,8 +3,7 @@
 //! ranges of numbers (`[10-15]`).
 
 use crate::checkpoint::{Key, TensorIndex};
-use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::plan::render::words;
+use crate::diagnostic::{Code, Diagnostic, Span, words};
 use crate::plan::scope::Scope;
 use crate::plan::suggest::{self, KeyNames};
 use crate::surgery::{Matcher, Operation, Pattern, SurgeryFile};
@@ -31,7 +30,7 @@ pub(super) fn notes(
         } else {
             suggest::help(names, exclude.value.as_str())
         };
-        notes.push(exclude.mark(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
+        notes.push(exclude.label_at_use(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
     }
     for pattern in std::iter::once(&operation.pattern).chain(&operation.exclude) {
         for (span, low, high) in sets(pattern.value.as_str()) {
@@ -39,7 +38,7 @@ pub(super) fn notes(
             let message = format!("`{written}` matches one character of a set, not a range of numbers");
             let help = format!("write `{{{low}..{high}}}` for a range of numbers");
             let place = pattern.part(&span, &file.source.text);
-            notes.push(place.mark(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
+            notes.push(place.label_at_use(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
         }
     }
     notes
@@ -101,7 +100,7 @@ fn alternatives(
         );
         let help = format!("correct or remove {}", if one { "it" } else { "them" });
         let place = operation.pattern.part(&group.span, &file.source.text);
-        notes.push(place.mark(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
+        notes.push(place.label_at_use(Diagnostic::new(Code::DeadAlternative, message).help(help), ""));
     }
     notes
 }

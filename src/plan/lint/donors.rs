@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::donor::Donors;
 use crate::plan::planned_operation::PlannedOperation;
-use crate::plan::render::words;
 use crate::surgery::{Kind, Operation};
 
 /// Warns of donors that another framework wrote than the base.
@@ -20,7 +19,7 @@ pub(in crate::plan) fn formats(donors: &Donors, base: Option<&str>) -> Vec<Diagn
                 "convert both with the same tool: conversions may change values (some norms are stored as w or as \
                  1 + w)",
             );
-            Some(source.mark(diagnostic, ""))
+            Some(source.label_at_use(diagnostic, ""))
         })
         .collect()
 }
@@ -76,7 +75,7 @@ pub(in crate::plan) fn unreached(
                 );
                 (message, "widen a pattern if they were meant to be used")
             };
-            Some(source.mark(Diagnostic::new(Code::UnreachedDonor, message).help(help), ""))
+            Some(source.label_at_use(Diagnostic::new(Code::UnreachedDonor, message).help(help), ""))
         })
         .collect()
 }

@@ -1,9 +1,8 @@
 //! Norm weights that a family uses as 1 + w.
 
 use crate::checkpoint::{Checkpoint, Key, Role, is_other_tower};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
-use crate::plan::render::words;
 use crate::surgery::{Kind, Method, Operation};
 
 /// A note that scaling (or slerping) w does not scale 1 + w.
@@ -31,7 +30,7 @@ pub(super) fn note(
         format!("`{family}` uses a norm weight w as 1 + w; `{op}` changes w: {}", words::names(&norms));
     let diagnostic = Diagnostic::new(Code::GemmaNormOffset, message)
         .help("to change the gain itself, `exclude` the norms here and `add` a task vector for them");
-    Some(operation.pattern.mark(diagnostic, ""))
+    Some(operation.pattern.label_at_use(diagnostic, ""))
 }
 
 fn is_norm(key: &Key) -> bool {

@@ -33,9 +33,9 @@ pub(in crate::plan) fn notes(
         };
         let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
             .help("move the operation after the one that overwrites it, or remove it");
-        diagnostic = operation.op.mark(diagnostic, "");
+        diagnostic = operation.op.label_at_use(diagnostic, "");
         for operation in by.into_iter().take(MAX_LABELS).filter_map(|by| file.operations.get(by)) {
-            diagnostic = operation.op.mark(diagnostic, "overwrites it");
+            diagnostic = operation.op.label_at_use(diagnostic, "overwrites it");
         }
         notes.push(diagnostic);
     }

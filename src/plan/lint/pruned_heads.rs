@@ -2,9 +2,8 @@
 
 use super::other_operations::OtherOperations;
 use crate::checkpoint::TensorIndex;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
-use crate::plan::render::words;
 use crate::surgery::Operation;
 
 /// Notes on what a `prune` of attention heads leaves behind or changes besides.
@@ -25,7 +24,7 @@ pub(super) fn notes(
         (heads.biases.iter()).filter(|bias| !elsewhere(&[**bias])).map(|&bias| key(bias)).collect();
     let mut notes = Vec::new();
     let mut note = |code, message: String, help: &str| {
-        notes.push(operation.pattern.mark(Diagnostic::new(code, message).help(help), ""));
+        notes.push(operation.pattern.label_at_use(Diagnostic::new(code, message).help(help), ""));
     };
     if !without_output.is_empty() {
         let names = words::names(&without_output);

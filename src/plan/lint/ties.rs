@@ -81,5 +81,5 @@ fn label_acting(
     steps.sort_unstable();
     steps.dedup();
     let operations = steps.into_iter().take(MAX_LABELS).filter_map(|step| file.operations.get(step));
-    operations.fold(diagnostic, |diagnostic, operation| operation.pattern.mark(diagnostic, ""))
+    operations.fold(diagnostic, |diagnostic, operation| operation.pattern.label_at_use(diagnostic, ""))
 }

@@ -49,7 +49,7 @@ pub(in crate::plan) fn notes(
         );
         let help = "to add what fine-tuning changed, also `add` the model that it was tuned from, with the negated alpha; no \
                     change is needed if the donor holds differences";
-        notes.push(source.mark(Diagnostic::new(Code::WholeModel, message).help(help), ""));
+        notes.push(source.label_at_use(Diagnostic::new(Code::WholeModel, message).help(help), ""));
     }
     notes
 }

@@ -31,7 +31,7 @@ pub(super) fn plan(
         };
         let diagnostic =
             Diagnostic::new(Code::NoEffect, message).help("correct the alpha, or remove the operation");
-        planned.report(alpha.mark(diagnostic, ""));
+        planned.report(alpha.label_at_use(diagnostic, ""));
     }
     let Some((place, donor)) = context.donors.get(source) else { return };
     let mut faults = Faults::default();

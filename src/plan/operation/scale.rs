@@ -1,9 +1,8 @@
 //! `scale`: dense tensors take the factor; an affine set takes it once, in its scales and biases.
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, finite, unusable};
-use crate::plan::render::words;
 use crate::plan::scope::{Scope, What, units};
 use crate::plan::working_precision::{Class, working};
 use crate::surgery::{Operation, Spanned};
@@ -51,7 +50,7 @@ pub(super) fn plan(
         );
         let diagnostic = Diagnostic::new(Code::PartialAffineSet, message)
             .help("match the module's `.weight` to scale the weights that the set encodes");
-        planned.report(operation.pattern.mark(diagnostic, ""));
+        planned.report(operation.pattern.label_at_use(diagnostic, ""));
     }
     finite(context, planned, "factor", factor, targets.iter().copied());
     let one = |&t: &usize| working(context.entry(t).1.dtype, factor.value) == Some(1.0);
@@ -63,7 +62,7 @@ pub(super) fn plan(
         };
         let diagnostic =
             Diagnostic::new(Code::NoEffect, message).help("correct the factor, or remove the operation");
-        planned.report(factor.mark(diagnostic, ""));
+        planned.report(factor.label_at_use(diagnostic, ""));
     }
     for &target in &targets {
         planned.edit(target, Action::Scale { factor: factor.value });

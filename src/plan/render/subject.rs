@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::words::count;
+use crate::diagnostic::words::count;
 use crate::checkpoint::{Dtype, Key, Origin, Packing, packing};
 use crate::diagnostic::Look;
 use crate::plan::{Edit, Plan, TensorRef};

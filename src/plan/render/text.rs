@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::fold_keys::{fold, runs};
 use super::subject::{one_edit, subjects};
-use super::words::{count, parameter};
+use crate::diagnostic::fold::{fold, runs};
+use crate::diagnostic::words::{count, parameter};
 use crate::checkpoint::Origin;
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::plan::{Edit, Plan, Step};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::components::components;
 use super::key_names::{KeyNames, MAX_COMPARED_LENGTH, MAX_TEMPLATES};
-use crate::plan::render::words;
+use crate::diagnostic::words;
 use crate::surgery::Pattern;
 
 /// Maximum number of parts that are tried in place of one word.

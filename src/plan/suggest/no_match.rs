@@ -7,7 +7,7 @@ use super::key_names::{KeyNames, MAX_COMPARED_LENGTH, nearest};
 use super::misspelled::misspelled;
 use super::rewrite::rewrites;
 use crate::checkpoint::{Weights, models_beside_strays};
-use crate::plan::render::words;
+use crate::diagnostic::words;
 use crate::surgery::{Matcher, Pattern};
 
 /// Maximum number of keys that are scanned for the names at a place.

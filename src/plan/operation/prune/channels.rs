@@ -4,10 +4,9 @@ use super::ids::{Ids, nothing, range};
 use super::linear::{self, Linear, Obstacle};
 use super::reached::{Module, reached};
 use super::slices::Slices;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation};
-use crate::plan::render::words;
 use crate::plan::scope::Scope;
 use crate::surgery::Operation;
 
@@ -65,7 +64,7 @@ pub(super) fn plan(
         let diagnostic = Diagnostic::new(Code::BiasLeft, message).help(
             "match the bias too, with a pattern that ends in `.*`; otherwise the channel is constant, not 0",
         );
-        planned.report(operation.pattern.mark(diagnostic, ""));
+        planned.report(operation.pattern.label_at_use(diagnostic, ""));
     }
 }
 
@@ -161,7 +160,7 @@ fn coverage(ids: &Ids<'_>, widths: &[(&str, usize)], planned: &mut PlannedOperat
             0 => "exclude the module".to_owned(),
             width => format!("use ids from 0 to {}; every matched module must have them", width - 1),
         };
-        planned.report(id.mark(Diagnostic::new(Code::ChannelOutOfRange, message).help(help), ""));
+        planned.report(id.label_at_use(Diagnostic::new(Code::ChannelOutOfRange, message).help(help), ""));
     }
     ids.iter().any(|id| id.value >= width as u64)
 }

@@ -142,7 +142,7 @@ fn coverage(context: &Context<'_>, ids: &Ids<'_>, planned: &mut PlannedOperation
     for id in ids.iter().filter(|id| id.value >= heads) {
         let message = format!("the model has no head {} ({})", id.value, range("query heads", heads));
         let help = format!("use ids from 0 to {}", heads.saturating_sub(1));
-        planned.report(id.mark(Diagnostic::new(Code::HeadOutOfRange, message).help(help), ""));
+        planned.report(id.label_at_use(Diagnostic::new(Code::HeadOutOfRange, message).help(help), ""));
     }
     ids.iter().any(|id| id.value >= heads)
 }

@@ -1,8 +1,7 @@
 //! The ids of a `prune`.
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
-use crate::plan::render::words;
 use crate::surgery::{Operation, Spanned};
 
 /// The ids of an operation: each once, ascending.
@@ -36,7 +35,7 @@ pub(super) fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, planned: &mut Pl
         let mut diagnostic = Diagnostic::new(Code::DuplicateId, format!("{subject} listed more than once"))
             .help("remove the repetition; each id counts once");
         for id in repeated.into_iter().take(MAX_REPEATED) {
-            diagnostic = id.mark(diagnostic, "again");
+            diagnostic = id.label_at_use(diagnostic, "again");
         }
         planned.report(diagnostic);
     }
@@ -47,7 +46,7 @@ pub(super) fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, planned: &mut Pl
 pub(super) fn nothing(operation: &Operation, granularity: &str, help: &str, planned: &mut PlannedOperation) {
     let message = format!("the pattern matches no tensor that `granularity: {granularity}` can zero");
     let diagnostic = Diagnostic::new(Code::NoPrunableTensor, message).help(help);
-    planned.report(operation.pattern.mark(diagnostic, ""));
+    planned.report(operation.pattern.label_at_use(diagnostic, ""));
 }
 
 /// The ids below `end`; others are refused elsewhere.

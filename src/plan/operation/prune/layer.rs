@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ids::{Ids, nothing};
 use crate::checkpoint::{Key, is_other_tower};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::action::{Action, Region};
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, unusable};
-use crate::plan::render::words;
 use crate::plan::scope::{Scope, What, units};
 use crate::plan::working_precision::Class;
 use crate::surgery::Operation;
@@ -103,7 +102,7 @@ fn coverage(
         };
         let diagnostic = Diagnostic::new(Code::LayerOutOfRange, message)
             .help("use ids of layers that the pattern matches (layers count from 0), or widen the pattern");
-        planned.report(id.mark(diagnostic, ""));
+        planned.report(id.label_at_use(diagnostic, ""));
     }
     if unprunable && zeroed.is_empty() {
         nothing(operation, "layer", help, planned);
@@ -145,7 +144,7 @@ fn several(operation: &Operation, stacks: &Stacks<'_>) -> Diagnostic {
     );
     let example = names.iter().find(|name| !is_other_tower(&Key::from(**name))).unwrap_or(&names[0]);
     let help = format!("name one stack in the pattern, such as `{example}.*`, or `exclude` the others");
-    operation.pattern.mark(Diagnostic::new(Code::SeveralStacks, message).help(help), "")
+    operation.pattern.label_at_use(Diagnostic::new(Code::SeveralStacks, message).help(help), "")
 }
 
 fn left_behind(operation: &Operation, residual: &[&str], shared: &[&str]) -> Option<Diagnostic> {
@@ -162,7 +161,7 @@ fn left_behind(operation: &Operation, residual: &[&str], shared: &[&str]) -> Opt
     };
     let diagnostic = Diagnostic::new(Code::ResidualOrSharedKv, message)
         .help(format!("add `exclude: {exclude}` to remove only what the layer itself contributes"));
-    Some(operation.pattern.mark(diagnostic, ""))
+    Some(operation.pattern.label_at_use(diagnostic, ""))
 }
 
 fn is_kv(key: &str) -> bool {

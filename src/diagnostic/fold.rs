@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
-use crate::diagnostic::Look;
+use super::Look;
 
 /// Names with equal details, folded: every hole of the name takes every number of its set.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Folded<T> {
     /// For each hole, its numbers, ascending.
     holes: Vec<Vec<u64>>,
     /// The detail of each of the names.
-    pub(super) detail: T,
+    pub(crate) detail: T,
 }
 
 /// Folds names by the dotted components that are numbers, in order of first appearance. Names with different details are
@@ -45,7 +45,7 @@ pub(crate) fn fold<'n, T: Clone + Eq + Hash>(
 impl<T> Folded<T> {
     /// How many names it stands for.
     #[must_use]
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.holes.iter().map(Vec::len).product()
     }
 
