@@ -66,7 +66,7 @@ impl<T> Folded<T> {
 
 /// Ascending numbers with runs of three and more as ranges: `0–3,7`. Of more than eight runs the middle is left out.
 #[must_use]
-pub(super) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
+pub(crate) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
     const MAX_RUNS: usize = 8;
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for &number in numbers {

@@ -45,7 +45,8 @@ impl WeightMap<'_> {
 }
 
 fn run(executor: &mut Executor<'_>, program: &Program, pool: &PagePool) -> Result<Array, WeightsError> {
-    let unsupported = || WeightsError::UnsupportedDtype { key: program.key().clone(), dtype: program.dtype() };
+    let unsupported =
+        || WeightsError::UnsupportedDtype { key: program.key().clone(), dtype: program.dtype() };
     let dtype = mlx_dtype(program.dtype()).ok_or_else(unsupported)?;
     let shape = super::take::mlx_shape(program.shape()).ok_or_else(unsupported)?;
     let bytes = program.shape().iter().product::<usize>() * program.dtype().bitsize() / 8;

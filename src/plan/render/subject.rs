@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::diagnostic::words::count;
 use crate::checkpoint::{Dtype, Key, Origin, Packing, packing};
 use crate::diagnostic::Look;
+use crate::diagnostic::words::count;
 use crate::plan::{Edit, Plan, TensorRef};
 
 /// What is edited of a name.

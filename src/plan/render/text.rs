@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::subject::{one_edit, subjects};
+use crate::checkpoint::Origin;
 use crate::diagnostic::fold::{fold, runs};
 use crate::diagnostic::words::{count, parameter};
-use crate::checkpoint::Origin;
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::plan::{Edit, Plan, Step};
 use crate::surgery::{Granularity, Kind, Method, Operation, Spanned, SurgeryFile};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::components::components;
 use super::key_names::{KeyNames, MAX_COMPARED_LENGTH, MAX_TEMPLATES};
-use crate::diagnostic::words;
+use crate::diagnostic::{is_near as is_misspelled, words};
 use crate::surgery::Pattern;
 
 /// Maximum number of parts that are tried in place of one word.
@@ -92,8 +92,7 @@ fn holds(part: &str, word: &str) -> bool {
 fn is_near(part: &str, word: &str) -> bool {
     let (short, long) = (part.len().min(word.len()), part.len().max(word.len()));
     // `attn` is `self_attn` rather than `post_attn_layernorm`.
-    (holds(part, word) && short * 5 >= long * 2)
-        || strsim::damerau_levenshtein(part, word) <= (word.chars().count() / 3).max(1)
+    (holds(part, word) && short * 5 >= long * 2) || is_misspelled(part, word)
 }
 
 /// Whether any key has the word as a part, or within one where the pattern leaves that open.

@@ -216,10 +216,13 @@ mod tests {
         check("*.layer.*.mlp.*", "nearest: `*.layers.*.mlp.*`, which would match 3 keys");
         check("*.layer.*.mlpp.*", "nearest: `*.layers.*.mlp.*`, which would match 3 keys");
         check("*up_prj*", "nearest: `*up_proj*`, which would match 3 keys");
-        check("*.layers.*.x_proj.weight", "no part of a key is `x_proj` but `o_proj`");
-        check("*.experts.*", "no part of a key is `experts` but `layers`, ");
-        check("*.embed.*", "no part of a key is `embed` but `embed_tokens`; nearest: `*.embed_tokens.*`");
-        check("*.tok.*", "no part of a key is `tok` but `embed_tokens`, ");
+        check("*.layers.*.x_proj.weight", "no part of a key is named `x_proj`; found `o_proj`");
+        check("*.experts.*", "no part of a key is named `experts`; found `layers`, ");
+        check(
+            "*.embed.*",
+            "no part of a key is named `embed`; found `embed_tokens`; nearest: `*.embed_tokens.*`",
+        );
+        check("*.tok.*", "no part of a key is named `tok`; found `embed_tokens`, ");
         assert!(!help(&KeyNames::new(&index()), "*.tok.*").contains("nearest"), "too short a piece");
     }
 

@@ -88,12 +88,12 @@ fn coverage(
         return;
     }
     let existing = layers_of(context, stacks);
-    let described = describe(&existing);
+    let (no_layer, layers) = absent(&existing);
     let mut unprunable = false;
     for id in unreached {
         let number = id.value;
         let message = if !existing.values().any(|layers| layers.contains(&number)) {
-            format!("layer {number} does not exist ({described})")
+            format!("{no_layer} {number} ({layers})")
         } else if stacks.values().any(|layers| layers.contains(&number)) {
             unprunable = true;
             continue;
@@ -109,17 +109,18 @@ fn coverage(
     }
 }
 
-/// "`model.layers` has layers 0–35".
-fn describe(stacks: &Stacks<'_>) -> String {
-    let known: Vec<String> = stacks
-        .iter()
-        .take(words::MAX_NAMES)
-        .map(|(stack, layers)| {
-            let numbers: Vec<u64> = layers.iter().copied().collect();
-            format!("`{stack}` has layers {}", words::ranges(&numbers))
-        })
+/// What precedes and follows the number in "`model.layers` has no layer 40 (layers 0–35)".
+fn absent(stacks: &Stacks<'_>) -> (String, String) {
+    let ranges = |layers: &BTreeSet<u64>| words::ranges(&layers.iter().copied().collect::<Vec<_>>());
+    if let Some((stack, layers)) = stacks.first_key_value()
+        && stacks.len() == 1
+    {
+        return (format!("`{stack}` has no layer"), format!("layers {}", ranges(layers)));
+    }
+    let known: Vec<String> = (stacks.iter().take(words::MAX_NAMES))
+        .map(|(stack, layers)| format!("`{stack}` has layers {}", ranges(layers)))
         .collect();
-    words::list(&known, stacks.len() - known.len())
+    ("no matched stack has a layer".to_owned(), words::list(&known, stacks.len() - known.len()))
 }
 
 /// The layers that the index has in each of some stacks.
