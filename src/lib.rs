@@ -88,13 +88,13 @@ pub mod internals {
         pub use crate::surgery::{Kind, Matcher, schema};
     }
     pub mod plan {
-        pub use crate::plan::explain::{Detail, explain};
-        pub use crate::plan::json::json;
+        pub use crate::plan::render::json::json;
+        pub use crate::plan::render::text::{Detail, explain};
         pub use crate::plan::{Action, Region, check, refuse};
     }
     #[cfg(feature = "mlx")]
     pub mod load {
-        pub use crate::load::{Loaded, Options, load};
+        pub use crate::load::{LoadError, Loaded, Options, load};
     }
     #[cfg(feature = "mlx")]
     pub mod weights {

@@ -13,7 +13,7 @@ use crate::cli::{Deny, ExportArgs, OutputFormat};
 use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
 use crate::execute::{self, ExportError, Exported};
 use crate::plan::Plan;
-use crate::plan::json::FORMAT_VERSION;
+use crate::plan::render::json::FORMAT_VERSION;
 use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &ExportArgs) -> Outcome {

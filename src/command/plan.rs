@@ -8,7 +8,7 @@ use super::output;
 use super::planned::{DENIED, Planned};
 use crate::cli::{OutputFormat, PlanArgs};
 use crate::diagnostic::{Severity, render};
-use crate::plan::explain::{Detail, explain};
+use crate::plan::render::text::{Detail, explain};
 use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &PlanArgs) -> Outcome {

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use crate::checkpoint::Checkpoint;
 use crate::cli::Deny;
 use crate::diagnostic::{self, Diagnostic, Severity};
-use crate::plan::{self, Plan, Refusal, json::FORMAT_VERSION};
+use crate::plan::render::json::{self, FORMAT_VERSION};
+use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
 
 /// Printed where only `--deny warnings` fails a run.
@@ -69,7 +70,7 @@ impl Planned {
         object.insert("file".to_owned(), file.source.path.to_string_lossy().into());
         object.insert("model".to_owned(), model.map(Path::to_string_lossy).into());
         if let Some(plan) = &self.plan {
-            object.extend(plan::json::json(plan));
+            object.extend(json::json(plan));
         }
         object.insert(
             "diagnostics".to_owned(),

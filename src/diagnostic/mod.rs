@@ -5,10 +5,12 @@
 
 mod code;
 mod explain;
+pub(crate) mod fold;
 mod github;
 mod json;
 mod layout;
 mod look;
+mod nearest;
 mod position;
 mod render;
 mod sanitize;
@@ -18,6 +20,7 @@ mod size;
 pub(crate) mod system;
 mod types;
 mod uri;
+pub(crate) mod words;
 
 pub use code::Code;
 pub use explain::{explain, page};
@@ -27,6 +30,7 @@ pub use layout::columns;
 pub(crate) use layout::{rows, wrap};
 pub use look::Look;
 pub(crate) use look::{BOLD, DIM};
+pub(crate) use nearest::{did_you_mean, is_near, nearest, normalized};
 pub(crate) use position::line_starts;
 pub use render::render;
 pub(crate) use render::{render_error, summary};

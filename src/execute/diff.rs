@@ -152,7 +152,7 @@ pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), Ex
     for (position, (key, info)) in base.index.entries().iter().enumerate() {
         let side = Side::new(base, key, info);
         let mut verdict = Verdict::Equal;
-        if let Some(program) = programs.next_if(|program| program.target == position) {
+        if let Some(program) = programs.next_if(|program| program.target() == position) {
             let mut sums = Sums::default();
             let (mut at, mut old) = (0, Vec::new());
             executor.stream::<ExecuteError>(program, &mut |new| {

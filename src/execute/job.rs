@@ -10,12 +10,12 @@ use rayon::prelude::*;
 use super::ExecuteError;
 use super::blend::{self, BLOCK, BlockSums, Sums};
 use super::buffers::{Buffers, Pool, ROOM_TO_SHIFT, shift};
-use super::recipe::{Member, Recipe, Start, Step};
+use super::recipe::{Recipe, Start, Step};
 use super::tally::Outcome;
 use super::tile::{Tile, edit};
 use crate::checkpoint::{Dtype, Key, Shard};
-use crate::plan::cost::{self, IN_FLIGHT, TILE};
-use crate::plan::{Action, Method, Plan, Program, TensorRef};
+use crate::plan::cost::{IN_FLIGHT, TILE};
+use crate::plan::{Action, Method, Plan, Program, Region, TensorRef};
 
 /// Pieces that a stretch is divided into at most: many more than there are processors, which are not equally fast.
 const PIECES: usize = 256;
@@ -60,19 +60,14 @@ pub(super) struct Job<'p> {
 impl<'p> Job<'p> {
     /// Settles what is the same for all tiles; for a SLERP that takes a pass over both donors.
     pub(super) fn new(plan: &'p Plan, program: &Program, pool: &Pool) -> Result<Self, ExecuteError> {
-        let mut actions = cost::live(program).iter();
         let mut job = Self {
             recipe: Recipe {
-                dtype: program.dtype,
-                shape: program.shape.clone(),
+                dtype: program.dtype(),
+                shape: program.shape().to_vec(),
                 start: Start::InPlace,
                 steps: Vec::new(),
                 inputs: Vec::new(),
-                member: match program.key.as_str().rsplit('.').next() {
-                    Some("scales") => Member::Scales,
-                    Some("biases") => Member::Biases,
-                    _ => Member::None,
-                },
+                member: program.member(),
             },
             begin: None,
             inputs: Vec::new(),
@@ -82,23 +77,39 @@ impl<'p> Job<'p> {
             base_bytes: 0,
             donor_bytes: 0,
         };
-        if cost::reads_base(program) {
+        if program.reads_base() {
             let (shard, range) = plan.base_tensor(program);
-            let key = program.key.clone();
+            let key = program.key().clone();
             job.base_bytes = range.end - range.start;
-            job.begin = Some(Input { shard, key, donor: false, dtype: program.dtype, range });
-        } else if let Some((step, action)) = actions.next() {
-            job.start_of = Some(*step);
-            job.begin_anew(plan, action, pool)?;
+            job.begin = Some(Input { shard, key, donor: false, dtype: program.dtype(), range });
         }
-        for (step, action) in actions {
-            let action = match action {
+        for (step, action) in program.actions() {
+            let edit = match action {
                 Action::Scale { factor } => Step::Scale(*factor),
                 Action::Add { donor, alpha } => Step::Add { input: job.input(plan, donor), alpha: *alpha },
-                Action::Zero { region } => Step::Zero(region.clone()),
-                Action::Replace { .. } | Action::Blend { .. } => unreachable!("it would be the start"),
+                Action::Zero { region: region @ Region::Slices { .. } } => Step::Zero(region.clone()),
+                // What overwrites the whole tensor comes first: the plan has nothing before it.
+                Action::Zero { region: Region::Whole } => {
+                    job.start(*step, Start::Zeros);
+                    continue;
+                }
+                Action::Replace { donor } => {
+                    let copy = job.copy(plan, donor);
+                    job.start(*step, copy);
+                    continue;
+                }
+                Action::Blend { ratio, method, .. } => {
+                    let mut donors = action.reads();
+                    let blend = match (donors.next(), donors.next()) {
+                        (Some(a), Some(b)) => job.blend(plan, (a, b), *ratio, *method, pool)?,
+                        (Some(only), None) => job.copy(plan, only),
+                        (None, _) => unreachable!("a blend reads a donor"),
+                    };
+                    job.start(*step, blend);
+                    continue;
+                }
             };
-            job.recipe.steps.push(action);
+            job.recipe.steps.push(edit);
             job.step_of.push(*step);
         }
         if job.recipe.computes()
@@ -112,37 +123,44 @@ impl<'p> Job<'p> {
         Ok(job)
     }
 
-    /// Takes an action that overwrites the whole tensor as the start.
-    fn begin_anew(&mut self, plan: &'p Plan, action: &Action, pool: &Pool) -> Result<(), ExecuteError> {
-        let mut donors = cost::reads(action);
-        self.recipe.start = match (donors.next(), donors.next(), action) {
-            (Some(a), Some(b), Action::Blend { ratio, method, .. }) => {
-                let (a, b) = (self.input(plan, a), self.input(plan, b));
-                let weights = match method {
-                    Method::Lerp => None,
-                    Method::Slerp => {
-                        self.donor_bytes *= 2;
-                        let weights = blend::slerp(&self.sums(pool)?, *ratio);
-                        self.fell_back = weights.is_none();
-                        weights
-                    }
-                };
-                Start::Mix { a, b, weights: weights.unwrap_or_else(|| blend::lerp(*ratio)) }
+    /// Makes an action of the plan the start.
+    fn start(&mut self, step: usize, start: Start) {
+        self.start_of = Some(step);
+        self.recipe.start = start;
+    }
+
+    /// The start that is a donor's tensor: its bits where the dtype is the result's, else its values.
+    fn copy(&mut self, plan: &'p Plan, donor: &TensorRef) -> Start {
+        let input = self.open(plan, donor);
+        if input.dtype == self.recipe.dtype {
+            self.begin = Some(input);
+            return Start::InPlace;
+        }
+        self.recipe.inputs.push(input.dtype);
+        self.inputs.push(input);
+        Start::From(self.inputs.len() - 1)
+    }
+
+    /// The start that is a mix of two donors' tensors.
+    fn blend(
+        &mut self,
+        plan: &'p Plan,
+        (a, b): (&TensorRef, &TensorRef),
+        ratio: f64,
+        method: Method,
+        pool: &Pool,
+    ) -> Result<Start, ExecuteError> {
+        let (a, b) = (self.input(plan, a), self.input(plan, b));
+        let weights = match method {
+            Method::Lerp => None,
+            Method::Slerp => {
+                self.donor_bytes *= 2;
+                let weights = blend::slerp(&self.sums(pool)?, ratio);
+                self.fell_back = weights.is_none();
+                weights
             }
-            (Some(donor), ..) => {
-                let input = self.open(plan, donor);
-                if input.dtype == self.recipe.dtype {
-                    self.begin = Some(input);
-                    Start::InPlace
-                } else {
-                    self.recipe.inputs.push(input.dtype);
-                    self.inputs.push(input);
-                    Start::From(0)
-                }
-            }
-            _ => Start::Zeros,
         };
-        Ok(())
+        Ok(Start::Mix { a, b, weights: weights.unwrap_or_else(|| blend::lerp(ratio)) })
     }
 
     fn open(&mut self, plan: &'p Plan, donor: &TensorRef) -> Input<'p> {

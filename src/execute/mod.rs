@@ -199,10 +199,10 @@ fn pass_on<E: Send>(
 
 fn check_finite(plan: &Plan, program: &Program, outcome: &Outcome) -> Result<(), ExecuteError> {
     let Some((count, first)) = outcome.overflow else { return Ok(()) };
-    let steps = program.actions.iter().filter_map(|(step, _)| plan.steps().get(*step));
+    let steps = program.actions().iter().filter_map(|(step, _)| plan.steps().get(*step));
     let mut operations: Vec<Place> = steps.map(Place::of).collect();
     operations.dedup();
-    Err(ExecuteError::NotFinite { key: program.key.clone(), count, first, operations })
+    Err(ExecuteError::NotFinite { key: program.key().clone(), count, first, operations })
 }
 
 /// Whether base and donors are the files that were planned with.

@@ -3,6 +3,7 @@
 
 use super::float::Work;
 use crate::checkpoint::Dtype;
+pub(super) use crate::plan::Member;
 use crate::plan::Region;
 
 /// How to make one tensor.
@@ -18,7 +19,7 @@ pub(super) struct Recipe {
     pub(super) steps: Vec<Step>,
     /// The dtypes of the tensors that `start` and `steps` refer to by position.
     pub(super) inputs: Vec<Dtype>,
-    /// Whether it makes the scales of an affine set, its biases, or neither.
+    /// What the tensor is to an affine set, whose scales and biases are counted apart.
     pub(super) member: Member,
 }
 
@@ -46,14 +47,6 @@ pub(super) enum Step {
     Zero(Region),
 }
 
-/// What a tensor is to an affine set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Member {
-    Scales,
-    Biases,
-    None,
-}
-
 impl Recipe {
     /// Whether values are computed. If not, bits are copied or zeroed, whatever the dtype.
     pub(super) fn computes(&self) -> bool {
@@ -62,7 +55,10 @@ impl Recipe {
 
     /// Whether values are computed after the start.
     pub(super) fn a_step_computes(&self) -> bool {
-        self.steps.iter().any(|step| !matches!(step, Step::Zero(_)))
+        self.steps.iter().any(|step| match step {
+            Step::Scale(_) | Step::Add { .. } => true,
+            Step::Zero(_) => false,
+        })
     }
 
     /// Bytes an element.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::error::Place;
 use super::job::Job;
 use super::tally::{Outcome, Tally};
+use crate::diagnostic::words::count;
 use crate::diagnostic::{Code, Diagnostic, bytes};
 use crate::plan::{Plan, Program};
 
@@ -220,8 +221,4 @@ fn percent(ratio: f64) -> String {
         value if value >= 0.9995 => format!("{value:.2} %"),
         value => format!("{value:.3} %"),
     }
-}
-
-fn count(n: u64, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

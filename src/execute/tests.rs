@@ -104,6 +104,6 @@ fn buffers_of_another_kind_of_program_do_not_count_on_top() {
         let mut out = vec![0; usize::try_from(program.result_bytes()).expect("it fits")];
         executor.run(program, &mut out).expect("it runs");
         let taken = program.result_bytes() + executor.pool.bytes();
-        assert!(taken <= plan.summary().peak_extra_bytes, "{}: {taken}", program.key);
+        assert!(taken <= plan.summary().peak_extra_bytes, "{}: {taken}", program.key());
     }
 }

@@ -1,9 +1,13 @@
-//! What can be said without a plan: of a file alone, and of a base that cannot be read.
+//! Checks without a plan: of a file alone, and with a base that cannot be read.
 
 use std::path::Path;
 
+use super::diagnostics_order::finish;
 use super::donor::{self, Donors};
-use super::{Refusal, limit, near, scope};
+use super::planned_operation::Context;
+use super::refusal::Refusal;
+use super::scope::{self, Facts};
+use super::{lint, operation, suggest, unmatched};
 use crate::checkpoint::{Checkpoint, ReadError, TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::{Kind, Matcher, SurgeryFile};
@@ -15,15 +19,15 @@ pub fn check(file: &SurgeryFile, donors: bool) -> Vec<Diagnostic> {
     let mut diagnostics = file.diagnostics.clone();
     if donors {
         let donors = Donors::open(file);
-        unmatched(file, &donors, &mut diagnostics);
+        unmatched_donors(file, &donors, &mut diagnostics);
         diagnostics.extend(donors.diagnostics);
     }
-    super::finish(&mut diagnostics);
+    finish(&mut diagnostics);
     diagnostics
 }
 
-/// What to answer when the base cannot be read: the model's mistakes first, then all that [`check`] finds, so that one
-/// run reports both.
+/// The refusal when the base cannot be read: the model's mistakes first, then all that [`check`] finds, so that one run
+/// reports both.
 #[must_use]
 pub fn refuse(file: &SurgeryFile, base: &[ReadError]) -> Refusal {
     let mut diagnostics = base_refusals(base);
@@ -31,32 +35,32 @@ pub fn refuse(file: &SurgeryFile, base: &[ReadError]) -> Refusal {
     Refusal { diagnostics }
 }
 
-/// What to say of a base that cannot be read.
+/// Why a base cannot be read, as diagnostics.
 #[must_use]
 pub fn base_refusals(errors: &[ReadError]) -> Vec<Diagnostic> {
     errors.iter().map(donor::base_refusal).collect()
 }
 
-/// What to say of weights that were named as a donor, outside of any surgery file.
+/// Why weights that were named as a donor, outside of a surgery file, cannot be read.
 #[must_use]
 pub fn donor_refusals(path: &Path, errors: &[ReadError]) -> Vec<Diagnostic> {
     errors.iter().map(|error| donor::named_refusal(path, error)).collect()
 }
 
-/// The help for a pattern that matches no key of an index: where it stops matching, what stands there, what is near.
+/// Help for a pattern that matches no key of an index: where it stops matching, what is found there, what is near.
 #[must_use]
 pub fn no_match_help(index: &TensorIndex, pattern: &str) -> String {
-    near::help(&near::Vocabulary::new(index), pattern)
+    suggest::help(&suggest::KeyNames::new(index), pattern)
 }
 
 /// The same for a donor's keys.
 #[must_use]
 pub fn no_donor_match_help(donor: &Weights, pattern: &str) -> String {
-    near::donor_help(donor, pattern)
+    suggest::donor_help(donor, pattern)
 }
 
-/// Reports donors that no key can match, whatever the base: both sides of `add` and `interpolate` have one name.
-fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnostic>) {
+/// Reports donors that no key can match, whatever the base: in `add` and `interpolate` both sides have the same key.
+fn unmatched_donors(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnostic>) {
     for operation in &file.operations {
         if !matches!(operation.kind, Kind::Add { .. } | Kind::Interpolate { .. }) {
             continue;
@@ -72,12 +76,12 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
             });
             if !found {
                 let message =
-                    format!("donor `{}` has no tensor that `{}` matches", donor.written, pattern.as_str());
+                    format!("`{}` matches no tensor of donor `{}`", pattern.as_str(), donor.written);
                 let diagnostic = Diagnostic::new(Code::DonorKeyMissing, message).help(format!(
-                    "donor tensors are found by the base's key, which the pattern matches; {}",
-                    near::donor_help(&donor.weights, pattern.as_str())
+                    "use a donor with the base's keys, which the pattern matches; {}",
+                    suggest::donor_help(&donor.weights, pattern.as_str())
                 ));
-                diagnostics.push(source.mark(diagnostic, ""));
+                diagnostics.push(source.label_at_use(diagnostic, ""));
             }
         }
     }
@@ -90,13 +94,12 @@ pub fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagno
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     let scopes = scope::gather(&file.operations, &base.weights.index);
-    if let Some(refusal) = limit::too_many(&file.operations, &scopes) {
-        diagnostics.push(refusal);
-    } else {
-        let drafts = super::draft_all(file, base, &scopes, &Donors::default());
-        diagnostics.extend(drafts.into_iter().flat_map(|draft| draft.diagnostics));
-    }
-    diagnostics.extend(near::fragments(file, &base.weights.index));
-    super::finish(&mut diagnostics);
+    let facts = Facts::gather(base, &scopes);
+    let context = Context { base, facts: &facts, donors: &Donors::default() };
+    let planned = operation::plan_all(&context, file, &scopes);
+    diagnostics.extend(planned.diagnostics);
+    diagnostics.extend(lint::operations(file, base, &scopes, &planned.operations));
+    diagnostics.extend(unmatched::fragments(file, &base.weights.index));
+    finish(&mut diagnostics);
     diagnostics
 }

@@ -1,23 +1,25 @@
 //! The plan's identity: SHA-256 over canonical JSON (RFC 8785) of what the plan does and to what.
 //!
-//! Only strings, integers and arrays occur, fields are declared in the order of their names, and `serde_json` escapes
-//! as the RFC asks: so its compact output is the canonical form, and nothing needs to be sorted or kept in memory.
+//! Only strings, integers and arrays occur, fields are written in the order of their names, and `serde_json` escapes as
+//! the RFC requires: its compact output is the canonical form, and is hashed while it is written.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
 
+use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use super::{Action, Donor, Program, Region, TensorRef};
+use super::action::{Action, Parameter, Region, method_name};
+use super::donor::Donor;
+use super::program::Program;
 use crate::checkpoint::Weights;
-use crate::surgery::Method;
 
-/// The version of the JSON outputs and of what the digest covers.
-pub(super) const FORMAT_VERSION: &str = "1.0";
+/// The version of every JSON document that mlxcel prints, and of what the digest covers.
+pub const FORMAT_VERSION: &str = "1.0";
 
-/// `sha256:…` of a plan, or `None` when no action is left.
+/// `sha256:…` of a plan; `None` if it has no programs.
 pub(super) fn digest(base: &Weights, donors: &[Donor], programs: &[Program]) -> Option<String> {
     if programs.is_empty() {
         return None;
@@ -55,10 +57,10 @@ struct Document<'p> {
 }
 
 fn document<'p>(base: &'p Weights, donors: &'p [Donor], programs: &'p [Program]) -> Document<'p> {
-    // Donors are numbered by their first use in a program, so that dropped actions leave no trace.
+    // Donors are numbered by their first use in a program, so that dropped actions do not change the digest.
     let mut places: HashMap<usize, usize> = HashMap::new();
     let mut used = Vec::new();
-    for tensor in programs.iter().flat_map(|p| &p.actions).flat_map(|(_, action)| tensors(action)) {
+    for tensor in programs.iter().flat_map(Program::actions).flat_map(|(_, action)| action.donors()) {
         places.entry(tensor.donor).or_insert_with(|| {
             used.push(Listing(&donors[tensor.donor].weights));
             used.len() - 1
@@ -66,15 +68,6 @@ fn document<'p>(base: &'p Weights, donors: &'p [Donor], programs: &'p [Program])
     }
     let programs = Programs { programs, places };
     Document { base: Listing(base), donors: used, format_version: FORMAT_VERSION, programs }
-}
-
-fn tensors(action: &Action) -> impl Iterator<Item = &TensorRef> {
-    let (first, second) = match action {
-        Action::Scale { .. } | Action::Zero { .. } => (None, None),
-        Action::Add { donor, .. } | Action::Replace { donor } => (Some(donor), None),
-        Action::Blend { a, b, .. } => (Some(a), Some(b)),
-    };
-    first.into_iter().chain(second)
 }
 
 /// A checkpoint: sizes of its files, and names, dtypes and shapes of its tensors.
@@ -113,7 +106,7 @@ impl<T: std::fmt::Display> Serialize for Name<T> {
     }
 }
 
-/// The programs, each made while it is written: together they would take more memory than the plan.
+/// The programs, each built while it is written: together they would take more memory than the plan.
 struct Programs<'p> {
     programs: &'p [Program],
     places: HashMap<usize, usize>,
@@ -122,10 +115,10 @@ struct Programs<'p> {
 impl Serialize for Programs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.programs.iter().map(|program| ProgramOf {
-            actions: Actions(&program.actions, &self.places),
-            dtype: Name(program.dtype),
-            shape: &program.shape,
-            target: program.key.as_str(),
+            actions: Actions(program.actions(), &self.places),
+            dtype: Name(program.dtype()),
+            shape: program.shape(),
+            target: program.key().as_str(),
         }))
     }
 }
@@ -142,19 +135,43 @@ struct Actions<'p>(&'p [(usize, Action)], &'p HashMap<usize, usize>);
 
 impl Serialize for Actions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|(_, action)| ActionOf::new(action, self.1)))
+        serializer.collect_seq(self.0.iter().map(|(_, action)| ActionOf { action, places: self.1 }))
     }
 }
 
-/// Each variant with its fields in the order of their names, `kind` among them.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ActionOf<'p> {
-    Scale { factor: String, kind: &'static str },
-    Add { alpha: String, donor: DonorOf<'p>, kind: &'static str },
-    Zero { kind: &'static str, region: RegionOf },
-    Replace { donor: DonorOf<'p>, kind: &'static str },
-    Blend { a: DonorOf<'p>, b: DonorOf<'p>, kind: &'static str, method: &'static str, ratio: String },
+/// An action: its kind and its parameters, in the order of their names.
+struct ActionOf<'p> {
+    action: &'p Action,
+    places: &'p HashMap<usize, usize>,
+}
+
+impl Serialize for ActionOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        const KIND: &str = "kind";
+        let mut parameters = self.action.parameters();
+        parameters.sort_unstable_by_key(|(name, _)| *name);
+        let mut map = serializer.serialize_map(Some(parameters.len() + 1))?;
+        let behind = parameters.partition_point(|(name, _)| *name < KIND);
+        for (at, (name, parameter)) in parameters.into_iter().enumerate() {
+            if at == behind {
+                map.serialize_entry(KIND, self.action.kind())?;
+            }
+            map.serialize_key(name)?;
+            match parameter {
+                Parameter::Number(number) => map.serialize_value(&format!("{:016x}", number.to_bits()))?,
+                Parameter::Donor(tensor) => map.serialize_value(&DonorOf {
+                    donor: self.places.get(&tensor.donor).copied().unwrap_or_default(),
+                    tensor: tensor.key.as_str(),
+                })?,
+                Parameter::Method(method) => map.serialize_value(method_name(method))?,
+                Parameter::Region(region) => map.serialize_value(&RegionOf::new(region))?,
+            }
+        }
+        if behind == self.action.parameters().len() {
+            map.serialize_entry(KIND, self.action.kind())?;
+        }
+        map.end()
+    }
 }
 
 #[derive(Serialize)]
@@ -168,34 +185,6 @@ struct DonorOf<'p> {
 enum RegionOf {
     Whole(&'static str),
     Slices { axis: usize, ranges: Vec<[usize; 2]> },
-}
-
-impl<'p> ActionOf<'p> {
-    fn new(action: &'p Action, places: &HashMap<usize, usize>) -> Self {
-        let hex = |number: f64| format!("{:016x}", number.to_bits());
-        let donor = |tensor: &'p TensorRef| DonorOf {
-            donor: places.get(&tensor.donor).copied().unwrap_or_default(),
-            tensor: tensor.key.as_str(),
-        };
-        match action {
-            Action::Scale { factor } => Self::Scale { factor: hex(*factor), kind: "scale" },
-            Action::Add { donor: tensor, alpha } => {
-                Self::Add { alpha: hex(*alpha), donor: donor(tensor), kind: "add" }
-            }
-            Action::Zero { region } => Self::Zero { kind: "zero", region: RegionOf::new(region) },
-            Action::Replace { donor: tensor } => Self::Replace { donor: donor(tensor), kind: "replace" },
-            Action::Blend { a, b, ratio, method } => Self::Blend {
-                a: donor(a),
-                b: donor(b),
-                kind: "blend",
-                method: match method {
-                    Method::Lerp => "lerp",
-                    Method::Slerp => "slerp",
-                },
-                ratio: hex(*ratio),
-            },
-        }
-    }
 }
 
 impl RegionOf {

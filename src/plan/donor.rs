@@ -1,10 +1,10 @@
 //! [`Donor`]: a distinct source, opened once, by headers.
 
+mod oddity;
 mod refusal;
-mod remarks;
 
+pub(super) use oddity::oddity;
 pub(super) use refusal::{base_refusal, named_refusal};
-pub(super) use remarks::oddity;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ pub struct Donor {
 }
 
 impl Donor {
-    /// The tensor that serves a key: the one of that name, or the embedding's where the head is not stored.
-    /// Returns its position in the donor's index.
+    /// The tensor for a key: the one of that name, or the embedding's if the head is not stored; with its position in the
+    /// donor's index.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<(usize, &Key, &TensorInfo)> {
         let index = &self.weights.index;
@@ -52,14 +52,14 @@ pub(super) struct Donors {
     pub first_use: Vec<Spanned<PathBuf>>,
     /// From the path as resolved to its place in the list; `None` could not be opened (and was reported).
     by_path: HashMap<PathBuf, Option<usize>>,
-    /// Why some could not be opened, and oddities of those that could.
+    /// Why donors could not be opened, and oddities of those that were.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Donors {
     /// Opens every donor that the operations name, in parallel, reading headers only.
     pub(super) fn open(file: &SurgeryFile) -> Self {
-        // Two spellings of one file are one donor; what cannot be resolved is told apart by its spelling.
+        // Two spellings of one file are one donor; paths that cannot be resolved are distinguished by their spelling.
         let mut distinct: Vec<(PathBuf, Vec<&Spanned<PathBuf>>)> = Vec::new();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
         let of_fragments = file.fragments.iter().flat_map(|fragment| &fragment.sources);
@@ -90,11 +90,11 @@ impl Donors {
         let place = match opened {
             Ok(weights) => {
                 for warning in &weights.warnings {
-                    self.diagnostics.push(first.mark(oddity(warning), "in this donor"));
+                    self.diagnostics.push(first.label_at_use(oddity(warning), "in this donor"));
                 }
                 let config = match read_config(&first.value) {
                     Some(Err(error)) => {
-                        self.diagnostics.push(first.mark(unread_config(&error, &written), ""));
+                        self.diagnostics.push(first.label_at_use(unread_config(&error, &written), ""));
                         None
                     }
                     Some(Ok(config)) => Some(config),
@@ -108,7 +108,7 @@ impl Donors {
                 for error in &errors {
                     let mut diagnostic = refusal(error, &first.value, &written, file);
                     for (i, source) in uses.iter().enumerate() {
-                        diagnostic = source.mark(diagnostic, if i == 0 { "" } else { "and here" });
+                        diagnostic = source.label_at_use(diagnostic, if i == 0 { "" } else { "and here" });
                     }
                     self.diagnostics.push(diagnostic);
                 }
@@ -127,7 +127,7 @@ impl Donors {
     }
 }
 
-/// What two spellings of one donor have in common. A directory with an index file is what its index file says.
+/// The path that all spellings of one donor resolve to. An index file means its directory.
 fn identity(source: &Path) -> PathBuf {
     let path =
         match (source.file_name(), source.parent()) {

@@ -1,94 +1,93 @@
-//! What will be done: every tensor that will change and the exact program that changes it. No globs, no options, no
-//! doubts: holding a [`Plan`] is the proof that its file is right.
+//! What will be done: every tensor that will change, and the exact program that changes it. A [`Plan`] holds no globs and
+//! no options: holding one proves that its file is valid.
+//!
+//! ```text
+//! scope ─▶ donors ─▶ operations ─▶ programs ─▶ lints ─▶ finish
+//! ```
+//!
+//! - `operation/` plans each operation: which tensors it edits, and with which actions;
+//! - `suggest/` says what a name that matches nothing may have meant (an index and a text in, help out);
+//! - `lint/` looks at what is planned and gives warnings and notes; it changes nothing;
+//! - `render/` shows a plan as text and JSON.
+//!
+//! Planning reads headers and configurations, never a weight.
 
-mod add;
-mod alternative;
-mod blendable;
+mod action;
 mod check;
 pub(crate) mod cost;
+mod diagnostics_order;
 mod digest;
 mod donor;
-mod draft;
-pub mod explain;
-pub(crate) mod fold;
-mod interpolate;
-pub mod json;
-mod limit;
-mod near;
-mod norm;
-mod number;
-mod operations;
-mod order;
-mod others;
-mod parts;
+mod limits;
+mod lint;
+mod operation;
+#[expect(clippy::module_inception, reason = "the file of `Plan`, the type that the module is named after")]
+mod plan;
+mod planned_operation;
 mod program;
-mod prune;
 mod refusal;
-mod replace;
-mod rewrite;
-mod say;
-mod scale;
+mod regroup;
+pub mod render;
 mod scope;
-mod subject;
+mod step;
+mod suggest;
 mod summary;
 mod tie;
-mod types;
-mod vocabulary;
-mod whole;
+mod unmatched;
+mod working_precision;
 
+pub use action::{Action, Edit, Region, TensorRef};
 pub use check::{
     base_refusals, check, check_without_donors, donor_refusals, no_donor_match_help, no_match_help, refuse,
 };
 pub use donor::{Donor, config_beside};
-pub use program::Program;
-pub use types::{Action, Edit, Plan, Refusal, Region, Step, Summary, TensorRef};
+pub use plan::{Plan, Summary};
+pub use program::{Member, Program};
+pub use refusal::Refusal;
+pub use step::Step;
 
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Severity;
 pub use crate::surgery::Method;
 use crate::surgery::SurgeryFile;
+use diagnostics_order::finish;
 use donor::Donors;
-use operations::draft_all;
-use order::finish;
+use planned_operation::Context;
+use scope::Facts;
 
 /// Plans a surgery file against a checkpoint. Takes the checkpoint, because the plan owns its open files.
 ///
 /// # Errors
-/// Every mistake found in file, checkpoint and donors, in file order.
+/// Every mistake in file, checkpoint and donors, in file order.
 pub fn plan(file: &SurgeryFile, base: Checkpoint) -> Result<Plan, Refusal> {
-    let (scopes, mut donors) =
-        rayon::join(|| scope::gather(&file.operations, &base.weights.index), || Donors::open(file));
+    let index = &base.weights.index;
+    let (scopes, mut donors) = rayon::join(|| scope::gather(&file.operations, index), || Donors::open(file));
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     diagnostics.append(&mut donors.diagnostics);
-    let mut drafts = match limit::too_many(&file.operations, &scopes) {
-        Some(refusal) => {
-            diagnostics.push(refusal);
-            Vec::new()
-        }
-        None => draft_all(file, &base, &scopes, &donors),
-    };
-    for draft in &mut drafts {
-        diagnostics.append(&mut draft.diagnostics);
-    }
-    diagnostics.extend(near::fragments(file, &base.weights.index));
-    diagnostics.extend(donors.formats(base.weights.format.as_deref()));
+
+    let facts = Facts::gather(&base, &scopes);
+    let context = Context { base: &base, facts: &facts, donors: &donors };
+    let mut planned = operation::plan_all(&context, file, &scopes);
+    diagnostics.append(&mut planned.diagnostics);
+    diagnostics.extend(lint::operations(file, &base, &scopes, &planned.operations));
+    diagnostics.extend(unmatched::fragments(file, index));
+    diagnostics.extend(lint::donors::formats(&donors, base.weights.format.as_deref()));
     if diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error) {
         finish(&mut diagnostics);
         return Err(Refusal { diagnostics });
     }
-    diagnostics.extend(donors.unreached(&file.operations, drafts.iter().flat_map(|draft| &draft.reached)));
-    let steps: Vec<Step> = file
-        .operations
-        .iter()
-        .zip(&scopes)
-        .zip(drafts)
-        .map(|planned| Step::new(&base.weights.index, planned))
-        .collect();
-    let program::Regrouped { mut programs, overwritten } = program::regroup(&steps, &base.weights.index);
-    diagnostics.extend(program::overwritten_advice(file, &overwritten, &steps));
-    diagnostics.extend(whole::advice(file, &base, &donors, &programs));
-    let untied = tie::settle(file, &base, &steps, &mut programs, &mut diagnostics);
+
+    let used = lint::donors::used(&donors, &planned.operations);
+    let steps = step::steps(file, index, &scopes, planned.operations);
+    let (mut programs, overwritten) = regroup::regroup(&steps, index, &facts);
+    let untied = tie::settle(index, &mut programs);
+
+    diagnostics.extend(lint::donors::unreached(&donors, &file.operations, &used));
+    diagnostics.extend(lint::overwritten::notes(file, &overwritten, &steps));
+    diagnostics.extend(lint::whole_model::notes(file, &base, &donors, &programs));
+    diagnostics.extend(lint::ties::notes(file, &base, &programs, &untied));
+
     finish(&mut diagnostics);
     let donors = donors.list;
     let summary = Summary::new(steps.len(), &programs, &donors);

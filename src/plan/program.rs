@@ -1,126 +1,117 @@
 //! [`Program`]: the ordered actions on one tensor.
 
-use std::collections::BTreeSet;
+use super::action::Action;
+use crate::checkpoint::{Dtype, Key, TensorInfo};
 
-use rayon::prelude::*;
-
-use super::{Action, Step, number};
-use crate::checkpoint::{Dtype, Key, TensorIndex};
-use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::SurgeryFile;
-
-/// Everything that happens to one tensor, applied in working precision and rounded once.
+/// Everything that happens to one tensor, applied in working precision and rounded once. Planning alone makes it.
 ///
-/// If the first action is a `Replace` or `Blend`, or zeroes the whole tensor, the base's bytes are never read.
+/// Every action has an effect, and at most the first overwrites the whole tensor; if it does, the base's bytes are never
+/// read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
-    /// Position in the base's index.
-    pub target: usize,
-    /// Its key.
-    pub key: Key,
-    /// Its dtype: the result's too.
-    pub dtype: Dtype,
-    /// Its shape: the result's too.
-    pub shape: Vec<usize>,
-    /// What, in order, each with the position of its step in [`Plan::steps`](super::Plan::steps).
-    pub actions: Vec<(usize, Action)>,
-    /// For an embedding whose tie with the head is kept: the head's key, which shares the result.
-    pub shared_with: Option<Key>,
+    target: usize,
+    key: Key,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    member: Member,
+    actions: Vec<(usize, Action)>,
+    shared_with: Option<Key>,
+}
+
+/// What a tensor is to the affine set that it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Member {
+    /// The set's scales.
+    Scales,
+    /// The set's biases.
+    Biases,
+    /// Its codes, or a tensor of no set.
+    None,
 }
 
 impl Program {
+    /// Position of the tensor in the base's index.
+    #[must_use]
+    pub fn target(&self) -> usize {
+        self.target
+    }
+
+    /// The tensor's key.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The dtype of the tensor and of the result.
+    #[must_use]
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The shape of the tensor and of the result.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// What the tensor is to an affine set.
+    #[must_use]
+    pub fn member(&self) -> Member {
+        self.member
+    }
+
+    /// The actions in order, each with the position of its step in [`Plan::steps`](super::Plan::steps).
+    #[must_use]
+    pub fn actions(&self) -> &[(usize, Action)] {
+        &self.actions
+    }
+
+    /// For an embedding whose tie with the head is kept: the head's key, which shares the result.
+    #[must_use]
+    pub fn shared_with(&self) -> Option<&Key> {
+        self.shared_with.as_ref()
+    }
+
+    /// Whether the base's bytes are read.
+    #[must_use]
+    pub fn reads_base(&self) -> bool {
+        !self.actions.first().is_some_and(|(_, action)| action.overwrites())
+    }
+
     /// Bytes of its result.
     #[must_use]
     pub fn result_bytes(&self) -> u64 {
         let elements: u64 = self.shape.iter().map(|&n| n as u64).product();
         (elements * self.dtype.bitsize() as u64).div_ceil(8)
     }
-}
 
-/// The programs of all steps, and for each step which of its edits a later one overwrites.
-#[derive(Debug, Default)]
-pub(super) struct Regrouped {
-    /// One a target, in key order; targets with no action left have none.
-    pub programs: Vec<Program>,
-    /// Step, the step that overwrites it, target.
-    pub overwritten: Vec<(usize, usize, usize)>,
-}
+    /// The program of the tensor at a position.
+    pub(super) fn new(
+        target: usize,
+        (key, info): &(Key, TensorInfo),
+        member: Member,
+        actions: Vec<(usize, Action)>,
+    ) -> Self {
+        let (dtype, shape) = (info.dtype, info.shape.clone());
+        Self { target, key: key.clone(), dtype, shape, member, actions, shared_with: None }
+    }
 
-/// Regroups edits by target, without the ones that have no effect or are overwritten.
-pub(super) fn regroup(steps: &[Step], index: &TensorIndex) -> Regrouped {
-    let mut order: Vec<(usize, usize, &Action)> = steps
-        .iter()
-        .enumerate()
-        .flat_map(|(i, step)| step.edits.iter().map(move |edit| (edit.target, i, &edit.action)))
-        .collect();
-    order.par_sort_unstable_by_key(|&(target, step, _)| (target, step));
-    let mut regrouped = Regrouped::default();
-    for edits in order.chunk_by(|a, b| a.0 == b.0) {
-        let target = edits[0].0;
-        let (key, info) = &index.entries()[target];
-        let mut live: Vec<_> = edits.iter().filter(|(_, _, action)| has_effect(info.dtype, action)).collect();
-        if let Some(last) = live.iter().rposition(|(_, _, action)| overwrites(action)) {
-            let by = live[last].1;
-            regrouped.overwritten.extend(live.drain(..last).map(|&(target, step, _)| (step, by, target)));
-        }
-        if !live.is_empty() {
-            regrouped.programs.push(Program {
-                target,
-                key: key.clone(),
-                dtype: info.dtype,
-                shape: info.shape.clone(),
-                actions: live.into_iter().map(|&(_, step, action)| (step, action.clone())).collect(),
-                shared_with: None,
-            });
+    /// Lets a tied head have the result too.
+    pub(super) fn share_with(&mut self, head: Key) {
+        self.shared_with = Some(head);
+    }
+
+    /// A program by itself, for tests of what reads programs.
+    #[cfg(test)]
+    pub(super) fn of(dtype: Dtype, shape: &[usize], actions: Vec<Action>) -> Self {
+        Self {
+            target: 0,
+            key: Key::from("x"),
+            dtype,
+            shape: shape.to_vec(),
+            member: Member::None,
+            actions: actions.into_iter().map(|action| (0, action)).collect(),
+            shared_with: None,
         }
     }
-    regrouped
-}
-
-/// Whether an action can change a bit: not a factor of 1 or an alpha of 0, as the working precision has them.
-fn has_effect(dtype: Dtype, action: &Action) -> bool {
-    match action {
-        Action::Scale { factor } => number::working(dtype, *factor) != Some(1.0),
-        Action::Add { alpha, .. } => number::working(dtype, *alpha) != Some(0.0),
-        Action::Zero { .. } | Action::Replace { .. } | Action::Blend { .. } => true,
-    }
-}
-
-/// Whether nothing of earlier actions remains. A whole zero is kept with what stands before it: it is cheap.
-fn overwrites(action: &Action) -> bool {
-    matches!(action, Action::Replace { .. } | Action::Blend { .. })
-}
-
-/// One advice for each operation of which later ones overwrite something.
-pub(super) fn overwritten_advice(
-    file: &SurgeryFile,
-    overwritten: &[(usize, usize, usize)],
-    steps: &[Step],
-) -> Vec<Diagnostic> {
-    /// An operation is overwritten by one or two; a file of thousands that overwrite each other was made by a program.
-    const MOST_LABELS: usize = 8;
-    let mut sorted = overwritten.to_vec();
-    sorted.sort_unstable();
-    let mut advice = Vec::new();
-    for mine in sorted.chunk_by(|a, b| a.0 == b.0) {
-        let step = mine[0].0;
-        let (Some(operation), Some(edits)) = (file.operations.get(step), steps.get(step)) else { continue };
-        let by: BTreeSet<usize> = mine.iter().map(|(_, by, _)| *by).collect();
-        let all = edits.edits.len();
-        let how_many = if mine.len() == all {
-            "everything this operation does is".to_owned()
-        } else {
-            let are = if mine.len() == 1 { "is" } else { "are" };
-            format!("{} of {all} edits of this operation {are}", mine.len())
-        };
-        let message = format!("{how_many} overwritten later and not done at all");
-        let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
-            .help("put the operation after the one that overwrites, or remove it");
-        diagnostic = operation.op.mark(diagnostic, "");
-        for operation in by.into_iter().take(MOST_LABELS).filter_map(|by| file.operations.get(by)) {
-            diagnostic = operation.op.mark(diagnostic, "overwrites it");
-        }
-        advice.push(diagnostic);
-    }
-    advice
 }

@@ -1,9 +1,14 @@
-//! [`Refusal`] as an error: its text is that of its errors.
+//! [`Refusal`]: why there is no plan. As an error, its text is that of its errors.
 
 use std::fmt;
 
-use super::types::Refusal;
 use crate::diagnostic::{Diagnostic, Severity};
+
+#[derive(Debug)]
+pub struct Refusal {
+    /// At least one of them is an error.
+    pub diagnostics: Vec<Diagnostic>,
+}
 
 /// One error per line; warnings and notes are left out.
 impl fmt::Display for Refusal {

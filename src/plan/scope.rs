@@ -1,12 +1,13 @@
-//! [`Scope`]: the keys a pattern matched; [`Facts`]: how each of them is packed; [`Unit`]: matches gathered into
-//! affine sets, so that nothing is edited twice and nothing half.
+//! [`Scope`]: the keys a pattern matched; [`Facts`]: how each of them is packed; [`Unit`]: matches grouped by affine set,
+//! so that no set is edited twice or in part by accident.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::number::Class;
+use super::program::Member;
+use super::working_precision::Class;
 use crate::checkpoint::{AffineSet, Checkpoint, Packing, TensorIndex, packing};
 use crate::surgery::{Matcher, Operation};
 
@@ -17,7 +18,7 @@ pub(super) struct Scope {
     pub matched: Vec<usize>,
     /// Matched by the pattern, taken out by an exclude.
     pub excluded: usize,
-    /// The excludes, by their place in the operation, that match nothing of what the pattern matches.
+    /// Positions of the excludes that match nothing of what the pattern matches.
     pub idle: Vec<usize>,
 }
 
@@ -28,7 +29,8 @@ impl Scope {
     }
 }
 
-/// Matches the pattern and excludes of each operation against the keys: once for those that ask the same, in parallel.
+/// Matches the pattern and excludes of each operation against the keys, in parallel; operations that ask the same share
+/// one scope.
 pub(super) fn gather(operations: &[Operation], index: &TensorIndex) -> Vec<Arc<Scope>> {
     let mut places: HashMap<(&str, Vec<&str>), usize> = HashMap::new();
     let mut distinct: Vec<&Operation> = Vec::new();
@@ -58,7 +60,7 @@ fn scan(operation: &Operation, index: &TensorIndex) -> Scope {
         }
         let mut out = false;
         for (exclude, met) in excludes.iter().zip(&mut met) {
-            // One that was met already is asked only as long as no other answers.
+            // One that has matched before need not be tried once another has matched.
             if !(out && *met) && exclude.matches(key.as_str()) {
                 out = true;
                 *met = true;
@@ -74,20 +76,20 @@ fn scan(operation: &Operation, index: &TensorIndex) -> Scope {
     scope
 }
 
-/// What a tensor is, as far as its neighbours in the index tell.
+/// How a tensor is packed, as its neighbours in the index show.
 #[derive(Debug, Clone)]
 pub(super) enum Fact {
     /// A tensor on its own.
     Plain(Class),
     /// A member of a complete affine set.
     Member(Arc<AffineSet>),
-    /// A member of a set that is not complete or consistent: why.
+    /// A member of an incomplete or inconsistent set, and why it is.
     Incomplete(Arc<str>),
-    /// Packed by something other than affine: its name.
+    /// Packed in another way than affine: its name.
     Foreign(Arc<str>),
 }
 
-/// Facts about every position that some operation reaches, each found once.
+/// The packing of every tensor that some operation reaches, each looked up once.
 #[derive(Debug)]
 pub(super) struct Facts<'b> {
     base: &'b Checkpoint,
@@ -110,10 +112,26 @@ impl<'b> Facts<'b> {
         Self { base, slots, found }
     }
 
-    /// The fact about any position, reached or not.
+    /// How any tensor is packed, reached or not.
     pub(super) fn of(&self, position: usize) -> Fact {
         let known = self.slots.get(position).and_then(|&slot| self.found.get(slot as usize));
         known.cloned().unwrap_or_else(|| look(self.base, position))
+    }
+}
+
+impl Facts<'_> {
+    /// What a tensor is to an affine set.
+    pub(super) fn member(&self, position: usize) -> Member {
+        let (key, _) = &self.base.weights.index.entries()[position];
+        // Most tensors are known by their names to be neither scales nor biases.
+        if !matches!(key.suffix(), "scales" | "biases") {
+            return Member::None;
+        }
+        match self.of(position) {
+            Fact::Member(set) if set.scales == position => Member::Scales,
+            Fact::Member(set) if set.biases == position => Member::Biases,
+            Fact::Member(_) | Fact::Plain(_) | Fact::Incomplete(_) | Fact::Foreign(_) => Member::None,
+        }
     }
 }
 
@@ -121,7 +139,7 @@ fn look(base: &Checkpoint, position: usize) -> Fact {
     let index = &base.weights.index;
     let (key, info) = &index.entries()[position];
     let class = Class::of(info.dtype);
-    // A linear bias stands beside a set, not in it.
+    // A linear bias is beside a set, not in it.
     if key.suffix() == "bias" && class != Class::Integer {
         return Fact::Plain(class);
     }
@@ -140,13 +158,13 @@ fn look(base: &Checkpoint, position: usize) -> Fact {
 pub(super) struct Unit {
     /// The first matched position: the unit's name in messages.
     pub first: usize,
-    /// How many matched keys it stands for.
+    /// Number of matched keys in it.
     pub keys: usize,
-    /// What it is.
+    /// How it is packed.
     pub what: What,
 }
 
-/// What a [`Unit`] is.
+/// How a [`Unit`] is packed.
 #[derive(Debug)]
 pub(super) enum What {
     /// A tensor on its own.
@@ -158,9 +176,9 @@ pub(super) enum What {
         /// Whether the pattern matched its `.weight`, `.scales`, `.biases`.
         matched: [bool; 3],
     },
-    /// A set that is not complete or consistent.
+    /// An incomplete or inconsistent set, and why it is.
     Incomplete(Arc<str>),
-    /// Something packed otherwise.
+    /// Packed in another way: its name.
     Foreign(Arc<str>),
 }
 
@@ -169,7 +187,7 @@ impl Unit {
     pub(super) fn name(&self) -> usize {
         match &self.what {
             What::Set { set, .. } => set.codes,
-            _ => self.first,
+            What::Plain(_) | What::Incomplete(_) | What::Foreign(_) => self.first,
         }
     }
 }

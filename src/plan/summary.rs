@@ -1,6 +1,10 @@
-//! [`Summary`]: what a plan costs.
+//! Sums up what executing a plan reads and writes.
 
-use super::{Action, Donor, Method, Program, Summary, TensorRef, cost};
+use super::action::TensorRef;
+use super::cost;
+use super::donor::Donor;
+use super::plan::Summary;
+use super::program::Program;
 use crate::checkpoint::{Dtype, TensorInfo};
 
 impl Summary {
@@ -12,15 +16,10 @@ impl Summary {
         for program in programs {
             let result = program.result_bytes();
             summary.result_bytes += result;
-            summary.base_bytes += if cost::reads_base(program) { result } else { 0 };
-            for (_, action) in cost::live(program) {
-                // Spherical weights need a pass of their own before the blend.
-                let passes = match action {
-                    Action::Blend { ratio, method: Method::Slerp, .. } if *ratio > 0.0 && *ratio < 1.0 => 2,
-                    _ => 1,
-                };
+            summary.base_bytes += if program.reads_base() { result } else { 0 };
+            for (_, action) in program.actions() {
                 let bytes = |tensor| info(tensor).map_or(0, TensorInfo::byte_length);
-                summary.donor_bytes += passes * cost::reads(action).map(bytes).sum::<u64>();
+                summary.donor_bytes += action.passes() * action.reads().map(bytes).sum::<u64>();
             }
             let peak = cost::peak_extra_bytes(program, dtype);
             summary.peak_extra_bytes = summary.peak_extra_bytes.max(peak);

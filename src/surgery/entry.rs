@@ -10,7 +10,7 @@ use super::report::Report;
 use super::values::{self, Values};
 use super::which::{near_field, which_op};
 use super::{Fragment, Granularity, Kind, Method, Operation, Spanned, suggest, texts};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, did_you_mean, nearest, words};
 
 /// What becomes of an entry of `operations`.
 pub(super) enum Lowered {
@@ -166,10 +166,11 @@ impl Reader<'_> {
             let what = label.trim_start_matches("of ");
             format!("drop it, or choose {what}; {}", takes_help(op, self.granularity))
         } else {
-            format!("{owner} takes {}", suggest::list(instead.iter().map(|field| field.name())))
+            format!("{owner} takes {}", words::list_and(instead.iter().map(|field| field.name())))
         };
         self.meant.extend(instead);
-        report.push(key.blame(Diagnostic::new(Code::UnexpectedField, message), label).help(help));
+        report
+            .push(key.label_at_definition(Diagnostic::new(Code::UnexpectedField, message), label).help(help));
     }
 
     /// A field that no operation has. If it is clear what it should have been called, its value is judged as that.
@@ -190,7 +191,7 @@ impl Reader<'_> {
         let fits = name.and_then(|name| {
             // What other tools call otherwise is another field in each operation.
             let synonym = || op.and_then(|_| suggest::field(name, &absent));
-            suggest::nearest(name, absent.iter().copied()).or_else(synonym)
+            nearest(name, absent.iter().copied()).or_else(synonym)
         });
         // One list for two fields.
         let both = matches!(value.value, Value::List(_) | Value::Map(_))
@@ -198,15 +199,15 @@ impl Reader<'_> {
             && absent.contains(&Field::SourceB.name());
         let near = fits.or_else(|| {
             let name = name?;
-            suggest::nearest(name, own.iter().copied()).or_else(|| near_field(name, op))
+            nearest(name, own.iter().copied()).or_else(|| near_field(name, op))
         });
         let help = match (name, op) {
             (Some(name), _) if name.starts_with("x-") => {
                 "keys that begin with `x-` are ignored at the top level only".to_owned()
             }
             _ if both => "write two fields, `source_a` and `source_b`, with one path each".to_owned(),
-            (_, Some(op)) => suggest::did_you_mean(near, &takes_help(op, self.granularity)),
-            (_, None) => suggest::did_you_mean(near, "no operation has such a field"),
+            (_, Some(op)) => did_you_mean(near, &takes_help(op, self.granularity)),
+            (_, None) => did_you_mean(near, "no operation has such a field"),
         };
         report.push(unknown(key, report.text).help(help));
         self.meant.extend(near.and_then(Field::named));
@@ -225,7 +226,7 @@ impl Reader<'_> {
         for field in required.into_iter().filter(|field| !self.meant.contains(field)) {
             self.clean = false;
             let message = format!("`{}` has no `{}`", op.value.name(), field.name());
-            let missing = op.blame(Diagnostic::new(Code::MissingField, message), "");
+            let missing = op.label_at_definition(Diagnostic::new(Code::MissingField, message), "");
             let help = match self.meant.iter().find_map(|meant| granularity_of_ids(*meant)) {
                 Some(word) if field == Field::Granularity => format!("add `granularity: {word}`"),
                 _ => format!("add `{}:`; {}", field.name(), values::expected(field)),
@@ -274,7 +275,7 @@ fn field_names(op: Op, granularity: Option<Granularity>) -> impl Iterator<Item =
 }
 
 fn takes_help(op: Op, granularity: Option<Granularity>) -> String {
-    format!("`{}` takes {}", op.name(), suggest::list(field_names(op, granularity).skip(1)))
+    format!("`{}` takes {}", op.name(), words::list_and(field_names(op, granularity).skip(1)))
 }
 
 /// The granularity whose ids a field lists.

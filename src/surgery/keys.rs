@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::merge::is_merge;
 use super::node::{Node, Value};
 use super::report::Report;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 
 /// A key's text, if it is one.
 pub(super) fn key_name(key: &Node) -> Option<&str> {
@@ -37,11 +37,12 @@ impl<'n> Seen<'n> {
         if std::ptr::eq(first, key) {
             return false;
         }
-        let name =
-            key_name(key).map_or_else(|| "the same key".to_owned(), |name| format!("`{}`", shown(name)));
+        let name = key_name(key)
+            .map_or_else(|| "the same key".to_owned(), |name| format!("`{}`", words::excerpt(name)));
         let twice =
             Diagnostic::new(Code::Syntax, format!("duplicate mapping key {name} is not allowed here"));
-        let twice = key.visible().blame(twice, "again").label(first.visible().span, "first here");
+        let twice =
+            key.visible().label_at_definition(twice, "again").label(first.visible().span, "first here");
         report.push(twice.help("keep one of the two"));
         true
     }
@@ -67,28 +68,18 @@ pub(super) fn left_merge(key: &Node, value: &Node, report: &mut Report<'_>) -> b
         ),
     };
     let place = if matches!(value.value, Value::Map(_)) { key.visible() } else { value.visible() };
-    report.push(place.blame(Diagnostic::new(Code::Syntax, message), "").help(help));
+    report.push(place.label_at_definition(Diagnostic::new(Code::Syntax, message), "").help(help));
     true
-}
-
-/// A text of the file as it may stand in a message: one line, not too long.
-pub(super) fn shown(text: &str) -> String {
-    const MOST: usize = 80;
-    let mut shown: String = text
-        .chars()
-        .take(MOST)
-        .map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign })
-        .collect();
-    if text.chars().nth(MOST).is_some() {
-        shown.push_str("...");
-    }
-    shown
 }
 
 /// A field that stands there without a value.
 pub(super) fn no_value(key: &Node, value: &Node, name: &str) -> Diagnostic {
     let missing = Diagnostic::new(Code::MissingField, format!("`{name}` has no value"));
-    if value.span.is_empty() { key.blame(missing, "") } else { value.blame(missing, "") }
+    if value.span.is_empty() {
+        key.label_at_definition(missing, "")
+    } else {
+        value.label_at_definition(missing, "")
+    }
 }
 
 /// A field that nothing has.
@@ -99,8 +90,8 @@ pub(super) fn unknown(key: &Node, text: &str) -> Diagnostic {
         _ => key_name(key).or_else(|| text.get(key.span.clone())),
     };
     let message = match written.filter(|name| !name.is_empty()) {
-        Some(name) => format!("unknown field `{}`", shown(name)),
+        Some(name) => format!("unknown field `{}`", words::excerpt(name)),
         None => format!("unknown field: {} cannot name one", key.value.kind()),
     };
-    key.visible().blame(Diagnostic::new(Code::UnknownField, message), "")
+    key.visible().label_at_definition(Diagnostic::new(Code::UnknownField, message), "")
 }

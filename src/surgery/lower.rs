@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::SurgeryFile;
 use super::entry::{Lowered, operation};
 use super::fields::Field;
 use super::keys::{Seen, is_named, key_name, left_merge, no_value, unknown};
 use super::node::{Node, Value};
 use super::report::Report;
-use super::{SurgeryFile, suggest};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, did_you_mean, nearest};
 
 /// The fields of the document.
 const TOP: [&str; 2] = ["version", "operations"];
@@ -62,7 +62,7 @@ fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
         if !fields.contains_key(name) {
             let mut missing = Diagnostic::new(Code::MissingField, format!("the file has no `{name}`"));
             let place = pairs.first().map_or_else(|| root.visible(), |(key, _)| key.visible());
-            missing = place.blame(missing, format!("no `{name}` in this mapping"));
+            missing = place.label_at_definition(missing, format!("no `{name}` in this mapping"));
             report.push(missing.help(top_help(name)));
         }
     }
@@ -94,7 +94,12 @@ fn unsupported_version(pairs: &[(Node, Node)], text: &str) -> Option<Diagnostic>
         Value::Float(_) => "write `version: 1`, a whole number",
         _ => "this program reads `version: 1`",
     };
-    Some(version.visible().blame(Diagnostic::new(Code::UnsupportedVersion, message), "").help(help))
+    Some(
+        version
+            .visible()
+            .label_at_definition(Diagnostic::new(Code::UnsupportedVersion, message), "")
+            .help(help),
+    )
 }
 
 /// Reports repeated, unknown and null top-level fields; gives those that are there, or were meant by a misspelt one.
@@ -123,7 +128,7 @@ fn top_fields<'n>(
             let candidates = absent.iter().filter(|(_, absent)| *absent).map(|(top, _)| *top);
             let near = name.and_then(|name| match name {
                 "ops" | "steps" | "edits" | "surgery" => candidates.clone().find(|top| *top == "operations"),
-                _ => suggest::nearest(name, candidates),
+                _ => nearest(name, candidates),
             });
             if let Some(near) = near {
                 fields.entry(near).or_insert(pair);
@@ -133,7 +138,7 @@ fn top_fields<'n>(
                     .to_owned()
             } else {
                 let help = "a file has `version` and `operations`; keys that begin with `x-` are ignored";
-                suggest::did_you_mean(near, help)
+                did_you_mean(near, help)
             };
             report.push(unknown(key, report.text).help(help));
         }

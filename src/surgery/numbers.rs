@@ -2,11 +2,10 @@
 
 use super::Spanned;
 use super::fields::Field;
-use super::keys::shown;
 use super::node::{Node, Value};
 use super::report::Report;
 use super::values::expected;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, words};
 
 /// A number, or a mistake.
 pub(super) fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>> {
@@ -43,7 +42,7 @@ pub(super) fn number(field: Field, node: &Node, report: &mut Report<'_>) -> Opti
     };
     if !value.is_finite() {
         let message = format!("`{}` is not a finite number", field.name());
-        let refusal = node.blame(Diagnostic::new(Code::NotFinite, message), "");
+        let refusal = node.label_at_definition(Diagnostic::new(Code::NotFinite, message), "");
         report.push(refusal.help("use a number that is neither infinite nor NaN"));
         return None;
     }
@@ -54,8 +53,8 @@ pub(super) fn ratio(node: &Node, report: &mut Report<'_>) -> Option<Spanned<f64>
     let ratio = number(Field::Ratio, node, report)?;
     if !(0.0..=1.0).contains(&ratio.value) {
         let written = report.text.get(node.span.clone()).unwrap_or_default();
-        let message = format!("`ratio` is {}, not between 0 and 1", shown(written));
-        let refusal = node.blame(Diagnostic::new(Code::RatioOutOfRange, message), "");
+        let message = format!("`ratio` is {}, not between 0 and 1", words::excerpt(written));
+        let refusal = node.label_at_definition(Diagnostic::new(Code::RatioOutOfRange, message), "");
         report.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
         return None;
     }
@@ -72,7 +71,7 @@ pub(super) fn ids(
         let message = format!("`{}` is {}, not a list", field.name(), node.value.kind());
         let written = report.text.get(node.span.clone()).unwrap_or_default();
         let help = match &node.value {
-            Value::Int(_) => format!("write `{}: [{}]`", field.name(), shown(written)),
+            Value::Int(_) => format!("write `{}: [{}]`", field.name(), words::excerpt(written)),
             Value::Text(text) => meant_ids(text).map_or_else(
                 || expected(field),
                 |ids| format!("write each of them out: `{}: [{ids}]`", field.name()),
@@ -84,7 +83,9 @@ pub(super) fn ids(
     };
     if items.is_empty() {
         let empty = Diagnostic::new(Code::EmptyIds, format!("`{}` is empty", field.name()));
-        report.push(node.blame(empty, "").help("list what is to be zeroed, or drop the operation"));
+        report.push(
+            node.label_at_definition(empty, "").help("list what is to be zeroed, or drop the operation"),
+        );
         return (None, false);
     }
     let read: Vec<_> = items.iter().filter_map(|item| id(field, item, report)).collect();

@@ -71,7 +71,7 @@ impl<'t> Report<'t> {
 
     /// A value of the wrong type.
     pub(super) fn bad_value(&mut self, node: &Node, message: String, label: &str, help: String) {
-        self.push(node.blame(Diagnostic::new(Code::BadValue, message), label).help(help));
+        self.push(node.label_at_definition(Diagnostic::new(Code::BadValue, message), label).help(help));
     }
 
     /// The mistakes in file order; those without a place come first.
@@ -91,7 +91,7 @@ impl<T> Spanned<T> {
     /// Labels a diagnostic with this value: where it is used, and where it is written if an alias or a merge key stands
     /// for it.
     #[must_use]
-    pub fn mark(&self, diagnostic: Diagnostic, message: impl Into<String>) -> Diagnostic {
+    pub fn label_at_use(&self, diagnostic: Diagnostic, message: impl Into<String>) -> Diagnostic {
         match &self.alias {
             Some(alias) => diagnostic.label(alias.clone(), message).label(self.span.clone(), WRITTEN),
             None => diagnostic.label(self.span.clone(), message),
@@ -99,7 +99,11 @@ impl<T> Spanned<T> {
     }
 
     /// The same the other way round, for a value that is wrong as it is written, wherever it is used.
-    pub(super) fn blame(&self, diagnostic: Diagnostic, message: impl Into<String>) -> Diagnostic {
+    pub(super) fn label_at_definition(
+        &self,
+        diagnostic: Diagnostic,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         let diagnostic = diagnostic.label(self.span.clone(), message);
         match &self.alias {
             Some(alias) => diagnostic.label(alias.clone(), "used here"),

@@ -4,8 +4,7 @@
 //! was meant.
 
 use super::fields::Field;
-use super::keys::shown;
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, words};
 
 /// A mistake that is understood.
 pub(super) struct Found {
@@ -94,7 +93,10 @@ fn by_message(text: &str, message: &str, stopped: usize, here: &Line<'_>) -> Opt
         && (value.contains(": ") || value.ends_with(':')))
     .then(|| Found {
         span: here.place(here.content().find(value).unwrap_or_default(), value.len()),
-        help: format!("put quotes around a value that has `: ` in it: `{name}: \"{}\"`", shown(value)),
+        help: format!(
+            "put quotes around a value that has `: ` in it: `{name}: \"{}\"`",
+            words::excerpt(value)
+        ),
     })
 }
 
@@ -182,13 +184,13 @@ impl<'t> Line<'t> {
         let field = self.field()?;
         let bare = content.trim_start_matches('-');
         if bare.len() < content.len() {
-            let help = format!("put a space behind the dash: `- {}`", shown(bare));
+            let help = format!("put a space behind the dash: `- {}`", words::excerpt(bare));
             return Some(Found { span: self.place(0, content.len() - bare.len() + field.len()), help });
         }
         let value = content[field.len()..].strip_prefix(':')?;
         (!value.is_empty() && !value.starts_with([' ', '\t'])).then(|| Found {
             span: self.place(0, content.len()),
-            help: format!("put a space behind the colon: `{field}: {}`", shown(value)),
+            help: format!("put a space behind the colon: `{field}: {}`", words::excerpt(value)),
         })
     }
 
@@ -201,7 +203,7 @@ impl<'t> Line<'t> {
             span: self.place(0, field.len()),
             help: format!(
                 "put a colon behind the name: `{}`",
-                format!("{field}: {}", shown(value)).trim_end()
+                format!("{field}: {}", words::excerpt(value)).trim_end()
             ),
         })
     }
@@ -252,7 +254,7 @@ impl<'t> Line<'t> {
         let help = format!(
             "the fields of one operation stand in one column: indent this one by {}, as `{}` above",
             spaces(above.column),
-            shown(above.content().split(':').next().unwrap_or_default())
+            words::excerpt(above.content().split(':').next().unwrap_or_default())
         );
         Found { span: self.key(), help }
     }
@@ -264,5 +266,5 @@ impl<'t> Line<'t> {
 }
 
 fn spaces(count: usize) -> String {
-    if count == 1 { "1 space".to_owned() } else { format!("{count} spaces") }
+    words::count(count, "space")
 }

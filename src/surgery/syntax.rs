@@ -3,9 +3,8 @@
 
 use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
-use super::keys::shown;
 use super::structure;
-use crate::diagnostic::{Code, Diagnostic, Span, line_starts};
+use crate::diagnostic::{Code, Diagnostic, Span, line_starts, words};
 
 /// Fields whose values are patterns or close to them.
 const PATTERN_FIELDS: [&str; 3] = ["pattern", "exclude", "source_key"];
@@ -37,7 +36,7 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
         }
         message = tag.map_or_else(
             || "a tag that nothing knows".to_owned(),
-            |tag| format!("unknown tag `{}`", shown(tag)),
+            |tag| format!("unknown tag `{}`", words::excerpt(tag)),
         );
         help = Some(match unquoted_pattern(text, span.start) {
             Some(value) => quote_it(value),
@@ -62,7 +61,7 @@ pub(super) fn diagnose(text: &str, error: &Error) -> Diagnostic {
     } else if let Some(name) = unknown_anchor(text, error, span.start) {
         help = Some(format!(
             "no `&{}` stands above this place; a text that begins with `*` must be quoted",
-            shown(name)
+            words::excerpt(name)
         ));
     }
     let help = help.unwrap_or_else(|| {
@@ -131,7 +130,7 @@ fn flow_value(rest: &str) -> &str {
 }
 
 fn quote_it(pattern: &str) -> String {
-    format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(&shown(pattern)))
+    format!("quote the pattern, or YAML reads its signs as its own: {}", quoted(&words::excerpt(pattern)))
 }
 
 /// The character that the parser did not expect, with its place. Within a plain scalar it stops one before it.

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::fields::Field;
-use super::keys::shown;
 use super::node::{Node, Value};
 use super::pattern::PatternError;
 use super::report::Report;
 use super::syntax::quoted;
 use super::values::expected;
 use super::{Pattern, Spanned, Template};
-use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::diagnostic::{Code, Diagnostic, Span, words};
 
 /// Whether a `replace` has a capture for each `*` of its `source_key`; if not, that is reported.
 pub(super) fn check_captures(
@@ -35,8 +34,9 @@ pub(super) fn check_captures(
     }
     let message = format!("`pattern` has {have} `*` and `source_key` has {need}");
     let count = |n: usize| format!("{n} `*`");
-    let mismatch = source_key.blame(Diagnostic::new(Code::WildcardMismatch, message), count(need));
-    let mismatch = pattern.blame(mismatch, count(have));
+    let mismatch =
+        source_key.label_at_definition(Diagnostic::new(Code::WildcardMismatch, message), count(need));
+    let mismatch = pattern.label_at_definition(mismatch, count(have));
     report.push(mismatch.help("each `*` of `pattern` fills one `*` of `source_key`, from left to right"));
     false
 }
@@ -65,7 +65,7 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
                 Some(written) => {
                     format!(
                         "quote the pattern, or YAML reads its signs as its own: {}",
-                        quoted(&shown(written))
+                        quoted(&words::excerpt(written))
                     )
                 }
                 None => format!("quote the pattern; {}", expected(field)),
@@ -80,7 +80,12 @@ pub(super) fn text<'n>(field: Field, node: &'n Node, report: &mut Report<'_>) ->
         }
         _ => {
             let written = report.text.get(node.span.clone()).unwrap_or_default();
-            report.bad_value(node, message, "", format!("put quotes around it: {}", quoted(&shown(written))));
+            report.bad_value(
+                node,
+                message,
+                "",
+                format!("put quotes around it: {}", quoted(&words::excerpt(written))),
+            );
         }
     }
     None
@@ -148,7 +153,7 @@ fn bad_glob(place: &Spanned<()>, text: &str, error: PatternError, report: &mut R
         .map(|start| start + error.span.start..start + error.span.end)
         .filter(|span| !span.is_empty());
     let place = Spanned { span: inside.unwrap_or_else(|| place.span.clone()), ..place.clone() };
-    let refusal = place.blame(Diagnostic::new(Code::BadGlob, error.message), "");
+    let refusal = place.label_at_definition(Diagnostic::new(Code::BadGlob, error.message), "");
     report.push(match error.help {
         Some(help) => refusal.help(help),
         None => refusal,

@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use super::fields::{Field, Op};
-use super::keys::shown;
 use super::node::{Node, Value};
 use super::numbers::{ids, number, ratio};
 use super::report::Report;
 use super::texts::{name, path, pattern, patterns, template, text};
 use super::{Fragment, Granularity, Method, Pattern, Spanned, Template, suggest};
+use crate::diagnostic::{did_you_mean, nearest, words};
 
 const GRANULARITIES: [(&str, Granularity); 3] = [
     ("layer", Granularity::Layer),
@@ -148,8 +148,8 @@ pub(super) fn expected(field: Field) -> String {
         }
         Field::Factor | Field::Alpha => "it is a number, such as `0.5`".to_owned(),
         Field::Ratio => "it is a number from 0 (all of `source_a`) to 1 (all of `source_b`)".to_owned(),
-        Field::Granularity => format!("it is one of {}", suggest::list(GRANULARITIES.map(|word| word.0))),
-        Field::Method => format!("it is one of {}", suggest::list(METHODS.map(|word| word.0))),
+        Field::Granularity => format!("must be {}", words::list_or(GRANULARITIES.map(|word| word.0))),
+        Field::Method => format!("must be {}", words::list_or(METHODS.map(|word| word.0))),
         Field::LayerIds | Field::HeadIds | Field::ChannelIds => {
             format!("it is a list of whole numbers, such as `{name}: [3, 7]`")
         }
@@ -183,8 +183,8 @@ fn word<T: Copy>(
         return Some(node.with(word.1));
     }
     let all = || words.iter().map(|word| word.0);
-    let near = suggest::nearest(written, all()).or_else(|| suggest::word(written, all()));
-    let help = suggest::did_you_mean(near, &expected(field));
-    report.bad_value(node, format!("unknown {} `{}`", field.name(), shown(written)), "", help);
+    let near = nearest(written, all()).or_else(|| suggest::word(written, all()));
+    let help = did_you_mean(near, &expected(field));
+    report.bad_value(node, format!("unknown {} `{}`", field.name(), words::excerpt(written)), "", help);
     None
 }

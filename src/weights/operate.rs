@@ -31,27 +31,27 @@ impl WeightMap<'_> {
     }
 
     fn replace(&mut self, program: &Program, array: &Array) {
-        let key = &program.key;
+        let key = program.key();
         if let Some((_, bytes)) = self.tensors.insert(key.clone(), (array.clone(), 0)) {
             self.progress.done += bytes;
         }
-        if let Some(head) = &program.shared_with {
+        if let Some(head) = program.shared_with() {
             self.tensors.insert(head.clone(), (array.clone(), 0));
         }
         // A tie that this edit does not keep is broken, on whichever side the edit is.
-        self.ties.retain(|head, source| {
-            (head != key && source != key) || program.shared_with.as_ref() == Some(head)
-        });
+        self.ties
+            .retain(|head, source| (head != key && source != key) || program.shared_with() == Some(head));
     }
 }
 
 fn run(executor: &mut Executor<'_>, program: &Program, pool: &PagePool) -> Result<Array, WeightsError> {
-    let unsupported = || WeightsError::UnsupportedDtype { key: program.key.clone(), dtype: program.dtype };
-    let dtype = mlx_dtype(program.dtype).ok_or_else(unsupported)?;
-    let shape = super::take::mlx_shape(&program.shape).ok_or_else(unsupported)?;
-    let bytes = program.shape.iter().product::<usize>() * program.dtype.bitsize() / 8;
+    let unsupported =
+        || WeightsError::UnsupportedDtype { key: program.key().clone(), dtype: program.dtype() };
+    let dtype = mlx_dtype(program.dtype()).ok_or_else(unsupported)?;
+    let shape = super::take::mlx_shape(program.shape()).ok_or_else(unsupported)?;
+    let bytes = program.shape().iter().product::<usize>() * program.dtype().bitsize() / 8;
     let mut pages = pool.take(bytes).map_err(|source| WeightsError::NoMemory {
-        key: program.key.clone(),
+        key: program.key().clone(),
         bytes,
         source,
     })?;

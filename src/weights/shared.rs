@@ -21,8 +21,7 @@ impl SharedWeights {
     /// Nothing yet, for a checkpoint that this plan edits.
     #[must_use]
     pub fn beside(plan: &Plan) -> Self {
-        let keys =
-            plan.programs().iter().flat_map(|program| [Some(&program.key), program.shared_with.as_ref()]);
+        let keys = plan.programs().iter().flat_map(|program| [Some(program.key()), program.shared_with()]);
         Self { edited: keys.flatten().cloned().collect(), ..Self::default() }
     }
 

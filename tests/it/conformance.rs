@@ -61,7 +61,7 @@ fn surgery_cases_are_planned_or_refused_as_named() {
                 let warned = plan.diagnostics().iter().any(|d| d.code == Code::TiedEmbedding);
                 let tie = case.tie.as_deref() == Some("broken");
                 assert_eq!((warned, !plan.untied().is_empty()), (tie, tie), "{name}\n{seen}");
-                let shared = plan.programs().iter().any(|program| program.shared_with.is_some());
+                let shared = plan.programs().iter().any(|program| program.shared_with().is_some());
                 assert_eq!(shared, case.tie.as_deref() == Some("kept"), "{name}");
             }
             (Err(refusal), None, Some(code)) => {

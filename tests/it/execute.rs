@@ -56,7 +56,7 @@ fn run(plan: &Plan) -> Result<(Tensors, Report), ExecuteError> {
     for program in plan.programs() {
         let mut out = vec![0xaa; usize::try_from(program.result_bytes()).expect("it fits")];
         executor.run(program, &mut out)?;
-        tensors.insert(program.key.to_string(), out);
+        tensors.insert(program.key().to_string(), out);
     }
     Ok((tensors, executor.finish()?))
 }
@@ -432,7 +432,7 @@ fn scaling_quantized_matrices_reads_their_scales_and_biases_and_no_code() {
     fs::write(&file, format!("version: 1\noperations: [{scale}]\n")).expect("it is written");
     let model = fixtures("models/tiny-tales/base-4bit");
     let plan = planned(&file, &model);
-    let of_codes = |program: &mlxcel::Program| program.key.as_str().ends_with(".weight");
+    let of_codes = |program: &mlxcel::Program| program.key().as_str().ends_with(".weight");
     assert!(!plan.programs().is_empty() && !plan.programs().iter().any(of_codes));
     // One thread does it all, and the system counts for each.
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");

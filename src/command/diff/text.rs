@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::diagnostic::fold::fold;
 use crate::diagnostic::{Look, rows};
 use crate::execute::{Comparison, Figures, NotFinite, Verdict, Which};
-use crate::plan::fold::fold;
 
 const FIGURES: &str =
     "  max: the largest change of an element; change: \u{2016}second - first\u{2016} / \u{2016}first\u{2016}

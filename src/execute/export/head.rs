@@ -47,7 +47,7 @@ impl Head {
                 tied_to: tied_to.clone(),
                 source: *shard,
                 range: range.clone(),
-                edited: plan.programs().iter().any(|program| program.target == target),
+                edited: plan.programs().iter().any(|program| program.target() == target),
             };
             head.get_or_insert(Self { shard: *shard, members: Vec::new() }).members.push(member);
         }

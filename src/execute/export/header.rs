@@ -93,12 +93,12 @@ pub(super) fn place(
     layouts: &[Layout<'_>],
     head: Option<&Head>,
 ) -> (usize, u64) {
-    let (_, info) = &plan.base().weights.index.entries()[program.target];
+    let (_, info) = &plan.base().weights.index.entries()[program.target()];
     match (&info.origin, head) {
         (Origin::Stored { shard, range }, _) => (*shard, layouts[*shard].place(range.start)),
         (Origin::Tied(_), Some(head)) => {
             let mut places = head.members.iter().zip(layouts[head.shard].head_places());
-            let place = places.find(|(member, _)| member.key == program.key).map_or(0, |(_, place)| place);
+            let place = places.find(|(member, _)| member.key == *program.key()).map_or(0, |(_, place)| place);
             (head.shard, place)
         }
         (Origin::Tied(_), None) => unreachable!("an edited head breaks its tie"),
@@ -142,7 +142,7 @@ fn untouched(plan: &Plan, number: usize, data: Range<u64>) -> Vec<Range<u64>> {
     let mut edited: Vec<&Range<u64>> = plan
         .programs()
         .iter()
-        .filter_map(|program| match entries.get(program.target).map(|(_, info)| &info.origin) {
+        .filter_map(|program| match entries.get(program.target()).map(|(_, info)| &info.origin) {
             Some(Origin::Stored { shard, range }) if *shard == number => Some(range),
             _ => None,
         })

@@ -7,29 +7,29 @@ use crate::checkpoint::{ReadError, ReadErrorKind, elsewhere, neighbour};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::surgery::SurgeryFile;
 
-/// A donor goes without its configuration, but then nothing says how it is quantized.
+/// A donor's configuration cannot be read: nothing then says how the donor is quantized.
 pub(super) fn unread_config(error: &ReadError, written: &str) -> Diagnostic {
     let message = format!("`config.json` of donor `{written}` cannot be read: {}", error.reason);
     Diagnostic::new(Code::DonorConfig, message).help(
-        "bits and group size of the donor are not compared with the base's: repair the file, or remove it if the donor \
-         is not quantized",
+        "repair the file, or remove it if the donor is not quantized: without it, bits and group size are not compared \
+         with the base's",
     )
 }
 
-/// Why a donor cannot be read, in the words of the file that names it.
+/// Why a donor cannot be read, with paths as the surgery file has them.
 pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &SurgeryFile) -> Diagnostic {
     match error.kind {
         ReadErrorKind::NotFound if error.path == source && !source.is_symlink() => {
             let near = neighbour(source, &["safetensors"]).map(|near| as_written(&near, file));
             let mut help = near.map_or_else(String::new, |near| format!("{near} "));
-            help.push_str("relative donors are resolved against the directory of the surgery file");
+            help.push_str("relative paths are resolved against the directory of the surgery file");
             if file.dir.as_os_str().is_empty() {
                 help.push_str(", `.`");
             } else if source.starts_with(&file.dir) {
                 let _ = write!(help, ": this one is `{}`", source.display());
             }
             if written.starts_with('~') || written.contains('$') {
-                help.push_str("; `~` and `$VAR` are not expanded: write the path out");
+                help.push_str("; write the path out: `~` and `$VAR` are not expanded");
             } else if let Some(elsewhere) = elsewhere(Path::new(written)) {
                 let _ = write!(help, "; {elsewhere}");
             }
@@ -38,7 +38,7 @@ pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &Su
         ReadErrorKind::NotFound if error.path == source => with_help(Code::DonorNotFound, error),
         ReadErrorKind::NotFound | ReadErrorKind::Unreadable | ReadErrorKind::Forbidden => {
             let mut diagnostic = with_help(Code::DonorUnreadable, error);
-            // What is there is offered as one would write it.
+            // Paths in the help are relative, as in the surgery file.
             diagnostic.help = diagnostic.help.map(|help| as_written(&help, file));
             diagnostic
         }
@@ -46,7 +46,7 @@ pub(super) fn refusal(error: &ReadError, source: &Path, written: &str, file: &Su
     }
 }
 
-/// Paths of a help, without the directory that the file's own paths are resolved against.
+/// A help with its paths relative to the surgery file's directory.
 fn as_written(help: &str, file: &SurgeryFile) -> String {
     if file.dir.as_os_str().is_empty() {
         return help.to_owned();

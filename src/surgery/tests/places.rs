@@ -140,7 +140,8 @@ fn a_merge_is_used_where_it_is_asked_for() {
     let file = parse(text);
     assert_eq!(file.diagnostics, []);
     assert_eq!(file.operations.iter().map(|op| op.line).collect::<Vec<_>>(), [7, 8, 10]);
-    let marked = file.operations[0].pattern.mark(crate::diagnostic::Diagnostic::new(Code::NoMatch, ""), "");
+    let marked =
+        file.operations[0].pattern.label_at_use(crate::diagnostic::Diagnostic::new(Code::NoMatch, ""), "");
     let places: Vec<&str> = marked.labels.iter().map(|label| &text[label.span.clone()]).collect();
     assert_eq!(places, ["*d", "a"]);
 }

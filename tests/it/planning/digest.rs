@@ -1,7 +1,7 @@
 //! A plan's digest: equal for equal work, different for different work.
 
 use super::{file, model, planned};
-use mlxcel::{SurgeryFile, plan};
+use mlxcel::{Code, SurgeryFile, plan};
 
 fn digest(operations: &str) -> Option<String> {
     planned("f16-sharded", operations).digest().map(str::to_owned)
@@ -25,6 +25,26 @@ fn names_comments_spellings_and_dead_operations_do_not_enter() {
     ] {
         assert_eq!(digest(&same), expected, "{same}");
     }
+}
+
+#[test]
+fn a_whole_tensor_that_is_zeroed_makes_what_was_done_to_it_before_dead() {
+    let prune = "op: prune, pattern: \"model.layers.*\", granularity: layer, layer_ids: [0]";
+    let before = [
+        "op: scale, pattern: \"model.layers.0.*\", factor: 2",
+        "op: add, pattern: \"model.layers.0.mlp.*\", source: ../models/a.safetensors",
+        prune,
+    ];
+    for before in before {
+        let plan = planned("f16-sharded", &format!("{before}\n{prune}"));
+        assert_eq!(plan.digest().map(str::to_owned), digest(prune), "{before}");
+        let overwritten: Vec<_> =
+            plan.diagnostics().iter().filter(|found| found.code == Code::Overwritten).collect();
+        assert_eq!(overwritten.len(), 1, "{before}");
+        assert!(overwritten[0].message.starts_with("later operations overwrite every edit"), "{before}");
+    }
+    let slices = "op: prune, pattern: \"*.mlp.*\", granularity: mlp_channel, channel_ids: [0]";
+    assert_ne!(digest(&format!("{SCALE}\n{slices}")), digest(slices), "a part that is zeroed hides nothing");
 }
 
 #[test]

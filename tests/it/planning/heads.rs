@@ -84,19 +84,19 @@ fn ids_that_do_not_exist_are_named_one_by_one() {
         "bf16",
         r#"op: prune, granularity: layer, pattern: "model.layers.*", layer_ids: [0, 7, 3]"#,
         &[
-            (Code::LayerOutOfRange, "layer 7 does not exist: `model.layers` has 0–2"),
-            (Code::LayerOutOfRange, "layer 3 does not exist"),
+            (Code::LayerOutOfRange, "`model.layers` has no layer 7 (layers 0–2)"),
+            (Code::LayerOutOfRange, "`model.layers` has no layer 3"),
         ],
     );
     check(
         "bf16",
         r#"op: prune, granularity: attention_head, pattern: "model.layers.*.self_attn.*", head_ids: [4]"#,
-        &[(Code::HeadOutOfRange, "head 4 does not exist: the model has 4 query heads")],
+        &[(Code::HeadOutOfRange, "the model has no head 4 (query heads 0–3)")],
     );
     check(
         "bf16",
         r#"op: prune, granularity: mlp_channel, pattern: "model.layers.*.mlp.*", channel_ids: [96]"#,
-        &[(Code::ChannelOutOfRange, "channel 96 does not exist: `model.layers.0.mlp` has 96")],
+        &[(Code::ChannelOutOfRange, "`model.layers.0.mlp` has no channel 96 (channels 0–95)")],
     );
 }
 
@@ -105,7 +105,7 @@ fn an_id_that_exists_must_reach_a_tensor() {
     check(
         "bf16",
         r#"op: prune, granularity: layer, pattern: "model.layers.0.*", layer_ids: [0, 1]"#,
-        &[(Code::LayerOutOfRange, "layer 1 exists, but the pattern reaches nothing of it")],
+        &[(Code::LayerOutOfRange, "the pattern matches no tensor of layer 1")],
     );
 }
 

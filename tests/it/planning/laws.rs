@@ -45,27 +45,32 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
         prop_assert!(targets.is_sorted_by(|a, b| a < b), "one edit a tensor, in key order");
         prop_assert!(step.skipped <= step.matched);
     }
-    let targets: Vec<usize> = plan.programs().iter().map(|program| program.target).collect();
+    let targets: Vec<usize> = plan.programs().iter().map(|program| program.target()).collect();
     prop_assert!(targets.is_sorted_by(|a, b| a < b), "one program a tensor, in key order");
     prop_assert_eq!(plan.summary().tensors_edited, targets.len());
     prop_assert_eq!(plan.digest().is_none(), targets.is_empty());
     for program in plan.programs() {
-        let info = &entries[program.target].1;
-        prop_assert_eq!((&program.dtype, &program.shape), (&info.dtype, &info.shape));
-        prop_assert!(program.actions.is_sorted_by(|a, b| a.0 < b.0), "actions in file order");
-        let overwrites = |action: &Action| matches!(action, Action::Replace { .. } | Action::Blend { .. });
-        prop_assert!(!program.actions.iter().skip(1).any(|(_, action)| overwrites(action)));
-        for (step, action) in &program.actions {
+        let info = &entries[program.target()].1;
+        prop_assert_eq!((program.dtype(), program.shape()), (info.dtype, info.shape.as_slice()));
+        prop_assert!(program.actions().is_sorted_by(|a, b| a.0 < b.0), "actions in file order");
+        let overwrites = |action: &Action| {
+            matches!(
+                action,
+                Action::Replace { .. } | Action::Blend { .. } | Action::Zero { region: Region::Whole }
+            )
+        };
+        prop_assert!(!program.actions().iter().skip(1).any(|(_, action)| overwrites(action)));
+        for (step, action) in program.actions() {
             let edits = &plan.steps()[*step].edits;
-            prop_assert!(edits.iter().any(|edit| edit.target == program.target && edit.action == *action));
+            prop_assert!(edits.iter().any(|edit| edit.target == program.target() && edit.action == *action));
             if let Action::Zero { region: Region::Slices { axis, ranges } } = action {
                 prop_assert!(!ranges.is_empty() && ranges.iter().all(|range| range.start < range.end));
                 prop_assert!(ranges.is_sorted_by(|a, b| a.end < b.start), "apart from each other");
-                prop_assert!(ranges.iter().all(|range| range.end <= program.shape[*axis]));
+                prop_assert!(ranges.iter().all(|range| range.end <= program.shape()[*axis]));
             }
         }
     }
-    let shared: BTreeSet<_> = plan.programs().iter().filter_map(|p| p.shared_with.clone()).collect();
+    let shared: BTreeSet<_> = plan.programs().iter().filter_map(|p| p.shared_with().cloned()).collect();
     prop_assert!(shared.is_empty() || plan.untied().is_empty(), "a tie is kept or broken");
     Ok(())
 }

@@ -57,8 +57,8 @@ fn programs(plan: &Plan) -> Vec<String> {
     plan.programs()
         .iter()
         .map(|program| {
-            let actions: Vec<String> = program.actions.iter().map(|(_, action)| describe(action)).collect();
-            format!("{}: {}", program.key, actions.join(", "))
+            let actions: Vec<String> = program.actions().iter().map(|(_, action)| describe(action)).collect();
+            format!("{}: {}", program.key(), actions.join(", "))
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::program::mlxcel;
 
-const ADVICE: &str = "donor `tuned` looks like a whole model, and is added whole";
+const ADVICE: &str = "donor `tuned` looks like a whole model rather than a difference";
 
 /// The small models of the repository, and a task vector.
 fn stage() -> tempfile::TempDir {

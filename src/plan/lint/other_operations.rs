@@ -1,0 +1,60 @@
+//! [`OtherOperations`]: what the rest of the file does to a tensor, for notes about what an operation leaves behind.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::plan::scope::Scope;
+use crate::surgery::{Granularity, Kind, Operation};
+
+/// Of more operations that zero heads, only the first are considered.
+const MAX_HEAD_PRUNES: usize = 256;
+
+/// The operations of a file, by what lints ask of them.
+#[derive(Debug, Default)]
+pub(super) struct OtherOperations<'a> {
+    /// For each tensor, whether some `replace` reaches it; empty if there is none.
+    replaced: Vec<bool>,
+    /// The operations that zero heads: their place in the file, their heads, what they reach.
+    heads: Vec<(usize, HashSet<u64>, &'a Scope)>,
+}
+
+impl<'a> OtherOperations<'a> {
+    pub(super) fn gather(operations: &[Operation], scopes: &'a [Arc<Scope>], tensors: usize) -> Self {
+        let mut others = Self::default();
+        let mut last: Option<&Arc<Scope>> = None;
+        for (operation, scope) in operations.iter().zip(scopes) {
+            match &operation.kind {
+                Kind::Replace { .. } => {
+                    others.replaced.resize(tensors, false);
+                    if !last.is_some_and(|last| Arc::ptr_eq(last, scope)) {
+                        scope.matched.iter().for_each(|&position| others.replaced[position] = true);
+                    }
+                    last = Some(scope);
+                }
+                Kind::Prune { granularity, ids } => {
+                    let is_heads = granularity.value == Granularity::AttentionHead;
+                    if is_heads && others.heads.len() < MAX_HEAD_PRUNES {
+                        let ids = ids.value.iter().map(|id| id.value).collect();
+                        others.heads.push((operation.index, ids, scope));
+                    }
+                }
+                Kind::Scale { .. } | Kind::Add { .. } | Kind::Interpolate { .. } => {}
+            }
+        }
+        others
+    }
+
+    /// Whether some `replace` reaches a tensor.
+    pub(super) fn replace(&self, position: usize) -> bool {
+        self.replaced.get(position).is_some_and(|&replaced| replaced)
+    }
+
+    /// Whether another operation zeroes (at least) the same heads in some of these tensors.
+    pub(super) fn prune(&self, operation: &Operation, heads: &[u64], positions: &[usize]) -> bool {
+        self.heads.iter().any(|(index, theirs, scope)| {
+            *index != operation.index
+                && positions.iter().any(|&position| scope.reaches(position))
+                && heads.iter().all(|head| theirs.contains(head))
+        })
+    }
+}

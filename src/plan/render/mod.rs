@@ -1,0 +1,5 @@
+//! Plans as text and JSON.
+
+pub mod json;
+mod subject;
+pub mod text;
