@@ -11,7 +11,8 @@ use super::session::{self, Ended, Model, Session, rate, seconds};
 use super::{Exit, Outcome, interrupt, output};
 use crate::cli::GenerateArgs;
 use crate::generate::{
-    ChatTemplate, Defaults, Error, Extra, Generation, Limits, Request, Sampling, Start, Tokenizer, message,
+    ChatTemplate, Defaults, Error, Generation, Limits, PromptError, Request, Sampling, Start, TemplateInputs,
+    Tokenizer, message,
 };
 
 pub(super) fn run(args: &GenerateArgs) -> Outcome {
@@ -64,7 +65,7 @@ fn prompt_tokens(
 ) -> Result<(Vec<u32>, Start), Ended> {
     let prompt = if prompt == "-" { typed(session::standard_input()?) } else { prompt.to_owned() };
     if prompt.is_empty() {
-        return Err(Error::Prompt { reason: "the prompt is empty".to_owned(), help: None }.into());
+        return Err(Error::from(PromptError::Empty).into());
     }
     let template = if args.raw {
         None
@@ -73,15 +74,13 @@ fn prompt_tokens(
     };
     let Some(template) = template else {
         if args.system.is_some() {
-            let reason = "the model has no chat template, so a system message has no place".to_owned();
-            let help = Some("give one with `--chat-template`, or write it into the prompt".to_owned());
-            return Err(Error::Prompt { reason, help }.into());
+            return Err(Error::from(PromptError::SystemWithoutTemplate).into());
         }
         return Ok((tokenizer.encode(&prompt, true)?, Start::Continuation));
     };
     let system = args.system.as_deref().map(|text| message("system", text));
     let messages: Vec<_> = system.into_iter().chain([message("user", &prompt)]).collect();
-    let rendered = template.render(&messages, &Extra::default())?;
+    let rendered = template.render(&messages, &TemplateInputs::default())?;
     Ok((tokenizer.encode(&rendered, false)?, Start::Answer))
 }
 

@@ -18,7 +18,7 @@ use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
 use crate::weights::{Precision, Progress};
 use crate::{generate, mlx};
-use generate::LONGEST_TEXT;
+use generate::MAX_TEXT_BYTES;
 
 /// Why a command ends before its end.
 pub(super) enum Ended {
@@ -37,7 +37,7 @@ impl From<miette::Report> for Ended {
 impl From<generate::Error> for Ended {
     fn from(error: generate::Error) -> Self {
         Self::Failed(match error.help() {
-            Some(help) => miette!(help = help.to_owned(), "{error}"),
+            Some(help) => miette!(help = help.into_owned(), "{error}"),
             None => miette!("{error}"),
         })
     }
@@ -194,10 +194,10 @@ pub(super) fn is_standard_input(name: &Path) -> bool {
 /// All of standard input, as it is.
 pub(super) fn standard_input() -> Result<String, Ended> {
     let mut bytes = Vec::new();
-    let input = std::io::stdin().take(LONGEST_TEXT + 1);
+    let input = std::io::stdin().take(MAX_TEXT_BYTES + 1);
     { input }.read_to_end(&mut bytes).into_diagnostic().wrap_err("standard input cannot be read")?;
-    if bytes.len() as u64 > LONGEST_TEXT {
-        return Err(miette!("standard input is longer than {} MiB", LONGEST_TEXT >> 20).into());
+    if bytes.len() as u64 > MAX_TEXT_BYTES {
+        return Err(miette!("standard input is longer than {} MiB", MAX_TEXT_BYTES >> 20).into());
     }
     Ok(String::from_utf8(bytes).into_diagnostic().wrap_err("standard input is not UTF-8 text")?)
 }

@@ -433,11 +433,11 @@ fn spoiled_models_are_refused_with_the_file_named() {
         (&|dir| fifo(&dir.join("chat_template.jinja")), &["chat_template.jinja", "not a regular file"]),
         (
             &normalizer(r#"{"type": "Precompiled", "precompiled_charsmap": ""}"#),
-            &["tokenizer.json", "contradict"],
+            &["tokenizer.json", "inconsistent"],
         ),
         (
             &normalizer(r#"{"type": "Replace", "pattern": {"String": ""}, "content": "x"}"#),
-            &["tokenizer.json", "contradict"],
+            &["tokenizer.json", "inconsistent"],
         ),
         (
             &|dir| {
