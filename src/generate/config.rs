@@ -81,8 +81,8 @@ impl Defaults {
         }
     }
 
-    /// The end-of-text tokens of `generation_config.json`, `config.json` (root and text model) and the tokenizer. Chat models
-    /// end a turn and a document with different tokens, and list them in different files.
+    /// The end-of-text tokens of `generation_config.json`, `config.json` (root and text model) and the tokenizer. Chat
+    /// models end a turn and a document with different tokens, and list them in different files.
     #[must_use]
     pub fn eos_ids(&self, config: &Map<String, Value>, tokenizer: Option<&Tokenizer>) -> Vec<u32> {
         let text = config.get("text_config").and_then(Value::as_object);

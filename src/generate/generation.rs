@@ -41,8 +41,8 @@ pub struct Times {
 }
 
 impl<'m> Generation<'m> {
-    /// Prefills the prompt. `each` is called with the number of processed tokens after each chunk, and may cancel, which
-    /// returns `None`.
+    /// Prefills the prompt. `each` is called with the number of processed tokens after each chunk, and may cancel,
+    /// which returns `None`.
     ///
     /// # Errors
     /// When MLX fails.
@@ -108,8 +108,8 @@ impl<'m> Generation<'m> {
         Ok(piece)
     }
 
-    /// Starts the step after the most likely token before that token is known on the host. If the token ends the answer,
-    /// the result is discarded.
+    /// Starts the step after the most likely token before that token is known on the host. If the token ends the
+    /// answer, the result is discarded.
     fn take_argmax(&mut self, tokens: &Tokens) -> Result<Piece, Error> {
         let next = if self.sequence.room() > 1 {
             let next = run::step(self.model, &mut self.cache, tokens)?.argmax()?;

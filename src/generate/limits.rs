@@ -48,8 +48,8 @@ impl Limits {
         }
     }
 
-    /// Maximum number of tokens to generate after a prompt of `prompt` tokens: what was requested, or else the default, which
-    /// the context lowers.
+    /// Maximum number of tokens to generate after a prompt of `prompt` tokens: what was requested, or else the default,
+    /// which the context lowers.
     ///
     /// # Errors
     /// When the prompt fills the context, or less room is left than requested.
@@ -59,18 +59,18 @@ impl Limits {
         requested: Option<usize>,
         default: Option<usize>,
     ) -> Result<usize, Error> {
-        let wanted = requested.or(default).unwrap_or(DEFAULT_MAX_TOKENS);
+        let max_tokens = requested.or(default).unwrap_or(DEFAULT_MAX_TOKENS);
         let Some(room) = self.context.map(|context| context.saturating_sub(prompt)) else {
-            return Ok(wanted);
+            return Ok(max_tokens);
         };
         let context = room + prompt;
-        if room == 0 && wanted > 0 {
+        if room == 0 && max_tokens > 0 {
             return Err(PromptError::NoRoom { prompt, context }.into());
         }
-        if requested.is_some() && wanted > room {
-            return Err(PromptError::ExceedsContext { prompt, requested: wanted, context }.into());
+        if requested.is_some() && max_tokens > room {
+            return Err(PromptError::ExceedsContext { prompt, requested: max_tokens, context }.into());
         }
-        Ok(wanted.min(room))
+        Ok(max_tokens.min(room))
     }
 }
 

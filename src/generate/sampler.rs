@@ -19,8 +19,8 @@ pub struct Sampling {
     /// Keeps the most likely tokens whose probabilities sum to at least p (nucleus sampling: Holtzman et al. 2020,
     /// arXiv:1904.09751); 1 means all.
     pub top_p: f32,
-    /// Keeps tokens whose probability is at least this fraction of the highest (Nguyen et al. 2024, arXiv:2407.01082); 0
-    /// means all.
+    /// Keeps tokens whose probability is at least this fraction of the highest (Nguyen et al. 2024, arXiv:2407.01082);
+    /// 0 means all.
     pub min_p: f32,
     /// Divides the positive and multiplies the negative logits of recent tokens (CTRL: Keskar et al. 2019,
     /// arXiv:1909.05858); 1 disables it.
@@ -86,12 +86,12 @@ impl Sampler {
     /// # Errors
     /// When a logit is NaN or +∞, or when all are −∞.
     pub fn sample(&mut self, logits: &[f32], seen: &[u32]) -> Result<u32, Error> {
-        let likeliest = checked_argmax(logits)?;
+        let most_likely = checked_argmax(logits)?;
         let sampling = &self.sampling;
         #[expect(clippy::float_cmp, reason = "exactly 1 and 0 disable them")]
         let (penalized, greedy) = (sampling.repetition_penalty != 1.0, sampling.temperature == 0.0);
         if !penalized {
-            return if greedy { Ok(likeliest) } else { Ok(self.draw(logits)) };
+            return if greedy { Ok(most_likely) } else { Ok(self.draw(logits)) };
         }
         let mut row = std::mem::take(&mut self.row);
         row.clear();
@@ -175,7 +175,7 @@ fn by_likelihood(a: &Candidate, b: &Candidate) -> Ordering {
 ///
 /// Sorts growing prefixes instead of the whole vocabulary, since the nucleus is usually a few tokens.
 fn keep_nucleus(candidates: &mut Vec<Candidate>, p: f64) {
-    let wanted = p * candidates.iter().map(|candidate| candidate.weight).sum::<f64>();
+    let target = p * candidates.iter().map(|candidate| candidate.weight).sum::<f64>();
     let mut sum = 0.0;
     let mut sorted = 0;
     let mut length = 64;
@@ -188,7 +188,7 @@ fn keep_nucleus(candidates: &mut Vec<Candidate>, p: f64) {
         rest[..part].sort_unstable_by(by_likelihood);
         for position in sorted..sorted + part {
             sum += candidates[position].weight;
-            if sum >= wanted {
+            if sum >= target {
                 candidates.truncate(position + 1);
                 return;
             }

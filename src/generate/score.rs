@@ -52,8 +52,8 @@ fn logprob(row: &[f32], token: u32) -> f64 {
     row.get(token as usize).map_or(f64::NAN, |logit| f64::from(*logit) - log_sum_exp(row))
 }
 
-/// Logarithm of the sum of the exponentials of `row`, in f64; NaN if the row contains NaN. Subtracting it from a logit gives
-/// the log-probability.
+/// Logarithm of the sum of the exponentials of `row`, in f64; NaN if the row contains NaN. Subtracting it from a logit
+/// gives the log-probability.
 #[must_use]
 pub fn log_sum_exp(row: &[f32]) -> f64 {
     let max = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));

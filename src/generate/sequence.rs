@@ -1,5 +1,5 @@
-//! [`Sequence`]: one answer being generated, from rows of logits to pieces of text. It runs no model: the caller runs it,
-//! for one sequence or for a batch, and passes the logits after the last token.
+//! [`Sequence`]: one answer being generated, from rows of logits to pieces of text. It runs no model: the caller runs
+//! it, for one sequence or for a batch, and passes the logits after the last token.
 
 use std::sync::Arc;
 
@@ -111,7 +111,8 @@ impl Sequence {
         self.finish
     }
 
-    /// Samples the next token from `logits` `[vocabulary]`, which follow the last token. Must not be called after the end.
+    /// Samples the next token from `logits` `[vocabulary]`, which follow the last token. Must not be called after the
+    /// end.
     ///
     /// # Errors
     /// When the logits are not finite or rule out every token.
@@ -153,7 +154,8 @@ impl Sequence {
         self.held()
     }
 
-    /// Takes the text that is held back because it may be the beginning of a stop string; for an answer that ends early.
+    /// Takes the text that is held back because it may be the beginning of a stop string; for an answer that ends
+    /// early.
     pub fn held(&mut self) -> String {
         self.stop.finish()
     }

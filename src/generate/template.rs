@@ -1,8 +1,8 @@
 //! [`ChatTemplate`]: renders messages to the prompt format that the model was trained on.
 //!
 //! Templates are Jinja as in transformers: block tags remove their own line, Python's string methods work, and
-//! `raise_exception`, `strftime_now` and Python's `tojson` are available. Templates are untrusted programs, so the number
-//! of their steps is limited.
+//! `raise_exception`, `strftime_now` and Python's `tojson` are available. Templates are untrusted programs, so the
+//! number of their steps is limited.
 
 mod date;
 mod json;
@@ -57,8 +57,8 @@ pub fn message(role: &str, content: &str) -> Message {
 }
 
 impl ChatTemplate {
-    /// The template in `file` if given, else in `chat_template.jinja`, `tokenizer_config.json` or `chat_template.json` of the
-    /// model directory; `None` if there is none.
+    /// The template in `file` if given, else in `chat_template.jinja`, `tokenizer_config.json` or `chat_template.json`
+    /// of the model directory; `None` if there is none.
     ///
     /// # Errors
     /// When a file cannot be read or the template does not compile; the file and line are named.
@@ -93,8 +93,8 @@ impl ChatTemplate {
         Ok(Self { environment, origin, takes_parts: iterates_content(source) })
     }
 
-    /// Renders the prompt for these messages, which ends where the assistant's answer begins. The prompt contains its special
-    /// tokens, so it must be encoded without adding any.
+    /// Renders the prompt for these messages, which ends where the assistant's answer begins. The prompt contains its
+    /// special tokens, so it must be encoded without adding any.
     ///
     /// # Errors
     /// When the template rejects the messages or takes too many steps.
@@ -161,7 +161,8 @@ fn source(
     Ok(of_json(&path, &json)?.map(|source| (path, source)))
 }
 
-/// The template in `chat_template`: a string, or a list of named templates, of which `default` or else the first is taken.
+/// The template in `chat_template`: a string, or a list of named templates, of which `default` or else the first is
+/// taken.
 fn of_json(path: &Path, json: &Map<String, Value>) -> Result<Option<String>, Error> {
     let invalid = || {
         Error::file(path, "`chat_template` must be a string or a list of objects with `name` and `template`")
@@ -197,8 +198,8 @@ fn template_error(origin: &Path, error: &minijinja::Error) -> Error {
     Error::Template { name: origin.display().to_string(), line: error.line().unwrap_or(1), reason }
 }
 
-/// Replaces `{% generation %}`, which marks training targets and has no effect on the text, by `{% if true %}`, which keeps
-/// the effect of its dashes on white space.
+/// Replaces `{% generation %}`, which marks training targets and has no effect on the text, by `{% if true %}`, which
+/// keeps the effect of its dashes on white space.
 fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;

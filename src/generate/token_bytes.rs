@@ -75,8 +75,8 @@ impl TokenBytes {
     }
 }
 
-/// The byte that `c` represents in GPT-2's alphabet: printable Latin-1 represents itself, the other 68 bytes are numbered
-/// from U+0100.
+/// The byte that `c` represents in GPT-2's alphabet: printable Latin-1 represents itself, the other 68 bytes are
+/// numbered from U+0100.
 fn byte_of(c: char) -> Option<u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
     let code = u32::from(c);

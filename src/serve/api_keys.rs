@@ -39,7 +39,8 @@ impl ApiKeys {
         self.hashes.is_empty()
     }
 
-    /// Whether these headers have an accepted key: as `Bearer` token, or as `Basic` password, for which browsers prompt.
+    /// Whether these headers have an accepted key: as `Bearer` token, or as `Basic` password, for which browsers
+    /// prompt.
     pub(super) fn accepts(&self, headers: &HeaderMap) -> bool {
         if self.is_empty() {
             return true;

@@ -37,6 +37,13 @@ pub(super) struct LoweredPrompt {
     pub(super) choices: Vec<ChoiceJob>,
 }
 
+/// A prompt as token ids.
+struct EncodedPrompt {
+    ids: Vec<u32>,
+    /// The prompt's text if the answer begins with it.
+    echo: Option<String>,
+}
+
 /// Lowers a request to `/v1/chat/completions`.
 pub(super) fn lower_chat(app: &AppState, mut object: Map<String, Value>) -> Result<LoweredRequest, ApiError> {
     let common = CommonFields::take(&mut object)?;
@@ -55,7 +62,7 @@ pub(super) fn lower_chat(app: &AppState, mut object: Map<String, Value>) -> Resu
         inputs.tools.is_some() && params.schema.is_none() && template_uses_format(template);
     let ids = app.text_pipeline.tokenizer.encode(&prompt, false)?;
     let lowering = Lowering::new(app, &params, Start::Answer, logprobs, "messages")?;
-    let prompts = lowering.prompts(vec![(ids, None)])?;
+    let prompts = lowering.prompts(vec![EncodedPrompt { ids, echo: None }])?;
     let GenerationParams { n, stream, include_usage, .. } = params;
     let endpoint = Endpoint::Chat;
     Ok(LoweredRequest { endpoint, model, stream, include_usage, logprobs, parse_tool_calls, n, prompts })
@@ -80,17 +87,17 @@ pub(super) fn lower_completion(
     Ok(LoweredRequest { endpoint, model, stream, include_usage, logprobs, parse_tool_calls, n, prompts })
 }
 
-/// Token ids of each prompt, and its text if it is echoed.
-fn encode_prompts(
-    app: &AppState,
-    request: &CompletionRequest,
-) -> Result<Vec<(Vec<u32>, Option<String>)>, ApiError> {
+/// Encodes the prompts of a completion.
+fn encode_prompts(app: &AppState, request: &CompletionRequest) -> Result<Vec<EncodedPrompt>, ApiError> {
     let tokenizer = &app.text_pipeline.tokenizer;
     let from_text = |text: &String| {
         let ids = tokenizer.encode(text, true)?;
-        Ok((ids, request.echo().then(|| text.clone())))
+        Ok(EncodedPrompt { ids, echo: request.echo().then(|| text.clone()) })
     };
-    let from_ids = |ids: &Vec<u32>| (ids.clone(), request.echo().then(|| tokenizer.decode(ids)));
+    let from_ids = |ids: &Vec<u32>| EncodedPrompt {
+        ids: ids.clone(),
+        echo: request.echo().then(|| tokenizer.decode(ids)),
+    };
     let prompts: Vec<_> = match &request.prompt {
         Prompt::Text(text) => vec![from_text(text)?],
         Prompt::Texts(texts) => texts.iter().map(from_text).collect::<Result<_, ApiError>>()?,
@@ -98,10 +105,10 @@ fn encode_prompts(
         Prompt::Tokens(ids) => vec![from_ids(ids)],
         Prompt::TokenLists(lists) => lists.iter().map(from_ids).collect(),
     };
-    match prompts.is_empty() {
-        true => Err(ApiError::invalid_field("prompt", "`prompt` is empty")),
-        false => Ok(prompts),
+    if prompts.is_empty() {
+        return Err(ApiError::invalid_field("prompt", "`prompt` is empty"));
     }
+    Ok(prompts)
 }
 
 /// What all prompts of a request are lowered with.
@@ -130,11 +137,13 @@ impl<'a> Lowering<'a> {
         Ok(Self { app, params, start, logprobs, guide, prompt_field })
     }
 
-    fn prompts(&self, prompts: Vec<(Vec<u32>, Option<String>)>) -> Result<Vec<LoweredPrompt>, ApiError> {
+    fn prompts(&self, prompts: Vec<EncodedPrompt>) -> Result<Vec<LoweredPrompt>, ApiError> {
         prompts
             .into_iter()
             .enumerate()
-            .map(|(index, (ids, echo))| Ok(LoweredPrompt { choices: self.choices(index, &ids)?, ids, echo }))
+            .map(|(index, EncodedPrompt { ids, echo })| {
+                Ok(LoweredPrompt { choices: self.choices(index, &ids)?, ids, echo })
+            })
             .collect()
     }
 

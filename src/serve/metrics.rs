@@ -1,4 +1,4 @@
-//! [`Metrics`]: the metrics of `/metrics`, in the OpenMetrics text format.
+//! [`Metrics`]: the metrics of `/metrics`, in the `OpenMetrics` text format.
 
 use std::time::Duration;
 

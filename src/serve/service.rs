@@ -67,7 +67,7 @@ impl Service {
     /// Where it listens: `http://127.0.0.1:8080` or `unix:/run/mlxcel.sock`.
     ///
     /// # Errors
-    /// When the system cannot tell the bound address.
+    /// When the system does not report the bound address.
     pub fn url(&self) -> std::io::Result<String> {
         self.listener.url()
     }

@@ -1,7 +1,7 @@
 //! The engine: one thread that owns the models and runs everything that MLX computes.
 //!
 //! ```text
-//! handlers ── Job ──▶ queue ──admit──▶ prefill (a chunk of one prompt) ──▶ slots (one decode step of all) ── Event ──▶ handlers
+//! handlers ─ Job ─▶ queue ─ admit ─▶ prefill (a chunk of one prompt) ─▶ slots (a decode step of all) ─ Event ─▶ handlers
 //! ```
 //!
 //! Prefill chunks and decode steps alternate, so that a long prompt does not stall running answers. Events go through

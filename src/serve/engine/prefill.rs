@@ -67,7 +67,7 @@ impl Prefill {
     }
 }
 
-/// Prompt tokens per chunk. On a GPU fewer than `generate` takes at once, so that running answers are not delayed.
+/// Prompt tokens per chunk. On a GPU fewer than in `generate`, so that running answers are not delayed.
 pub(super) fn chunk_size() -> usize {
     run::chunk().min(512)
 }

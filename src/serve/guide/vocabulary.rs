@@ -13,7 +13,8 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The first `count` tokens of a tokenizer. `eos` are the end-of-text tokens, `end` is the one that the library uses.
+    /// The first `count` tokens of a tokenizer. `eos` are the end-of-text tokens, `end` is the one that the library
+    /// uses.
     pub(super) fn new(tokenizer: &Arc<Tokenizer>, eos: &[u32], end: u32, count: u32) -> Self {
         let tokens: Vec<Vec<u8>> = (0..count).map(|id| token_bytes(tokenizer, eos, id)).collect();
         let trie = TokTrie::from(&TokRxInfo::new(count, end), &tokens);
@@ -32,7 +33,7 @@ impl TokenizerEnv for Vocabulary {
         })
     }
 
-    /// The library asks before it forces tokens without the model, which the engine never lets it do.
+    /// Only relevant where the library forces tokens without the model, which the engine never does.
     fn tokenize_is_canonical(&self) -> bool {
         false
     }

@@ -45,9 +45,10 @@ async fn respond(
     let lowered = run_blocking(&app, move |app| lower(app, object)).await?;
     let (model, stream, include_usage) = (lowered.model, lowered.stream, lowered.include_usage);
     let (builder, events) = submit(&app, lowered, &client.0)?;
-    let mut response = match stream {
-        true => sse::response(builder, events, include_usage),
-        false => Json(builder.collect(events).await?).into_response(),
+    let mut response = if stream {
+        sse::response(builder, events, include_usage)
+    } else {
+        Json(builder.collect(events).await?).into_response()
     };
     if let Some(identity) = app.models().ok().and_then(|models| models.get(model)) {
         headers::set_surgery(&mut response, &identity.surgery);

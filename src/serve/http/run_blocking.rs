@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::serve::app_state::AppState;
 use crate::serve::error::ApiError;
 
-/// Runs work that takes long on a thread that may block.
+/// Runs slow work on a thread that may block.
 pub(super) async fn run_blocking<T: Send + 'static>(
     app: &Arc<AppState>,
     work: impl FnOnce(&AppState) -> Result<T, ApiError> + Send + 'static,

@@ -52,7 +52,7 @@ pub(super) fn response(
 }
 
 impl Stream {
-    /// Takes an event of the engine, or the end of its channel.
+    /// Handles an event of the engine, or the end of its channel.
     fn receive(&mut self, event: Option<Event>) {
         match event.map(|event| self.builder.apply(event)) {
             Some(Ok(chunks)) => chunks.into_iter().for_each(|chunk| self.send_chunk(chunk)),

@@ -194,12 +194,12 @@ mod tests {
 
     #[test]
     fn messages_are_checked_and_developer_becomes_system() {
-        let said =
+        let checked =
             |content: Value| with("messages", json!([{"role": "user", "content": content}])).messages();
-        assert_eq!(said(json!("Hi")).unwrap(), [message("user", "Hi")]);
-        assert!(said(json!([{"type": "text", "text": "Hi"}])).is_ok());
-        check_refused(said(json!(null)), "messages[0].content");
-        check_refused(said(json!([{"type": "image_url", "image_url": {}}])), "messages[0].content[0]");
+        assert_eq!(checked(json!("Hi")).unwrap(), [message("user", "Hi")]);
+        assert!(checked(json!([{"type": "text", "text": "Hi"}])).is_ok());
+        check_refused(checked(json!(null)), "messages[0].content");
+        check_refused(checked(json!([{"type": "image_url", "image_url": {}}])), "messages[0].content[0]");
         check_refused(with("messages", json!([])).messages(), "messages");
         check_refused(
             with("messages", json!([{"role": "king", "content": ""}])).messages(),

@@ -13,7 +13,8 @@ pub(in crate::serve) struct TokenizeRequest {
     /// The conversation.
     #[schema(value_type = Option<Vec<Object>>)]
     pub(in crate::serve) messages: Option<Vec<Map<String, Value>>>,
-    /// Whether to add special tokens such as BOS. Default: true for `prompt`, false for `messages`, whose template adds them.
+    /// Whether to add special tokens such as BOS. Default: true for `prompt`, false for `messages`, whose template adds
+    /// them.
     pub(in crate::serve) add_special_tokens: Option<bool>,
     /// Has no effect: all served models share one tokenizer.
     #[expect(dead_code, reason = "accepted without effect")]

@@ -65,10 +65,10 @@ impl Choice {
 
     /// The first chunk of a chat.
     pub(super) fn role_chunk(&self) -> Value {
-        self.chunk(json!({"role": "assistant", "content": ""}), Value::Null)
+        self.chunk(&json!({"role": "assistant", "content": ""}), &Value::Null)
     }
 
-    /// Prepends the prompt to the answer; returns the chunk that says so.
+    /// Prepends the prompt to the answer; returns the chunk with it.
     pub(super) fn echo(&mut self, prompt: &[u32], text: &str, logprobs: &[Option<TokenLogprob>]) -> Value {
         let mut logprobs_json = Value::Null;
         if self.with_logprobs {
@@ -78,7 +78,7 @@ impl Choice {
             logprobs_json = logprobs::completion(&self.tokenizer, &tokens, &mut self.offsets);
         }
         self.text.push_str(text);
-        self.chunk(text.into(), logprobs_json)
+        self.chunk(&text.into(), &logprobs_json)
     }
 
     /// Appends a token; returns the chunk for it unless there is nothing to send yet.
@@ -112,7 +112,7 @@ impl Choice {
         if !new_calls.is_empty() {
             content["tool_calls"] = new_calls.into();
         }
-        Some(self.chunk(content, logprobs))
+        Some(self.chunk(&content, &logprobs))
     }
 
     fn push_logprob(&mut self, logprob: TokenLogprob) -> Value {
@@ -127,7 +127,7 @@ impl Choice {
         json
     }
 
-    fn chunk(&self, content: Value, logprobs: Value) -> Value {
+    fn chunk(&self, content: &Value, logprobs: &Value) -> Value {
         let field = match self.endpoint {
             Endpoint::Chat => "delta",
             Endpoint::Completion => "text",
@@ -139,24 +139,16 @@ impl Choice {
 
     /// The choice of a whole response, an answer to `prompt`.
     pub(super) fn json(&self, prompt: &[u32]) -> Value {
-        let finish = self.finish_reason();
-        match self.endpoint {
-            Endpoint::Chat => {
-                let logprobs = match self.with_logprobs {
-                    true => logprobs::chat(&self.tokenizer, &self.logprobs),
-                    false => Value::Null,
-                };
-                let message = self.message();
-                json!({"index": self.index, "message": message, "logprobs": logprobs, "finish_reason": finish})
-            }
-            Endpoint::Completion => {
-                let logprobs = match self.with_logprobs {
-                    true => self.completion_logprobs(prompt),
-                    false => Value::Null,
-                };
-                json!({"index": self.index, "text": self.text, "logprobs": logprobs, "finish_reason": finish})
-            }
-        }
+        let (field, content) = match self.endpoint {
+            Endpoint::Chat => ("message", self.message()),
+            Endpoint::Completion => ("text", self.text.as_str().into()),
+        };
+        json!({
+            "index": self.index,
+            (field): content,
+            "logprobs": self.logprobs_json(prompt),
+            "finish_reason": self.finish_reason(),
+        })
     }
 
     fn message(&self) -> Value {
@@ -170,11 +162,19 @@ impl Choice {
         message
     }
 
-    fn completion_logprobs(&self, prompt: &[u32]) -> Value {
-        let echoed = prompt.iter().copied().zip(self.prompt_logprobs.iter().map(Option::as_ref));
-        let generated = self.logprobs.iter().map(|logprob| (logprob.token, Some(logprob)));
-        let tokens: Vec<_> = echoed.chain(generated).collect();
-        logprobs::completion(&self.tokenizer, &tokens, &mut TextOffsets::new(&self.tokenizer))
+    fn logprobs_json(&self, prompt: &[u32]) -> Value {
+        if !self.with_logprobs {
+            return Value::Null;
+        }
+        match self.endpoint {
+            Endpoint::Chat => logprobs::chat(&self.tokenizer, &self.logprobs),
+            Endpoint::Completion => {
+                let echoed = prompt.iter().copied().zip(self.prompt_logprobs.iter().map(Option::as_ref));
+                let generated = self.logprobs.iter().map(|logprob| (logprob.token, Some(logprob)));
+                let tokens: Vec<_> = echoed.chain(generated).collect();
+                logprobs::completion(&self.tokenizer, &tokens, &mut TextOffsets::new(&self.tokenizer))
+            }
+        }
     }
 
     fn finish_reason(&self) -> Option<&'static str> {

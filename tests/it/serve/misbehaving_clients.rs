@@ -1,5 +1,5 @@
-//! Misbehaving clients beside a well-behaved one: nothing hangs, and every answer is correct. `benches/unruly.py` does the
-//! same with a thousand clients, and checks memory.
+//! Misbehaving clients beside a well-behaved one: nothing hangs, and every answer is correct. `benches/unruly.py` does
+//! the same with a thousand clients, and checks memory.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
