@@ -1,5 +1,7 @@
 //! [`Defaults`]: a model's default generation parameters, from `generation_config.json`.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -44,10 +46,10 @@ impl Defaults {
     pub fn read(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("generation_config.json");
         let Some(json) = read_json(&path, MAX_FILE_BYTES)? else { return Ok(Self::default()) };
-        Self::of(&json).map_err(|reason| Error::file(&path, reason))
+        Self::of(&json).map_err(|error| Error::file(&path, error.to_string()))
     }
 
-    fn of(json: &Map<String, Value>) -> Result<Self, String> {
+    fn of(json: &Map<String, Value>) -> Result<Self, FieldError> {
         let any = f32::MAX;
         let mut defaults = Self {
             max_tokens: count(json, "max_new_tokens")?,
@@ -62,7 +64,7 @@ impl Defaults {
             Some(Value::Bool(false)) => defaults.temperature = Some(0.0),
             Some(Value::Bool(true)) => defaults.temperature = defaults.temperature.or(Some(1.0)),
             None | Some(Value::Null) => {}
-            Some(_) => return Err("`do_sample` must be true or false".to_owned()),
+            Some(value) => return Err(FieldError::new("do_sample", value, "true or false")),
         }
         Ok(defaults)
     }
@@ -101,45 +103,57 @@ impl Defaults {
     }
 }
 
+/// An invalid field of `generation_config.json`.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("`{field}` is {value}; it must be {expected}")]
+struct FieldError {
+    field: &'static str,
+    value: Value,
+    /// What the value must be, such as `a token id`.
+    expected: Cow<'static, str>,
+}
+
+impl FieldError {
+    fn new(field: &'static str, value: &Value, expected: impl Into<Cow<'static, str>>) -> Self {
+        Self { field, value: value.clone(), expected: expected.into() }
+    }
+}
+
 fn present<'j>(json: &'j Map<String, Value>, field: &str) -> Option<&'j Value> {
     json.get(field).filter(|value| !value.is_null())
 }
 
 fn number(
     json: &Map<String, Value>,
-    field: &str,
-    range: std::ops::RangeInclusive<f32>,
-) -> Result<Option<f32>, String> {
+    field: &'static str,
+    range: RangeInclusive<f32>,
+) -> Result<Option<f32>, FieldError> {
     let Some(value) = present(json, field) else { return Ok(None) };
     #[expect(clippy::cast_possible_truncation, reason = "sampling parameters are f32")]
     let parsed = value.as_f64().map(|number| number as f32).filter(|number| range.contains(number));
-    match parsed {
-        Some(number) => Ok(Some(number)),
-        None if *range.end() < f32::MAX => Err(format!(
-            "`{field}` is {value}; it must be a number from {} to {}",
-            range.start(),
-            range.end()
-        )),
-        None if *range.start() > 0.0 => Err(format!("`{field}` is {value}; it must be a number above 0")),
-        None => Err(format!("`{field}` is {value}; it must be a non-negative number")),
-    }
+    parsed.map(Some).ok_or_else(|| {
+        let expected: Cow<'static, str> = match (*range.start(), *range.end()) {
+            (min, max) if max < f32::MAX => format!("a number from {min} to {max}").into(),
+            (min, _) if min > 0.0 => "a number above 0".into(),
+            _ => "a non-negative number".into(),
+        };
+        FieldError::new(field, value, expected)
+    })
 }
 
-fn count(json: &Map<String, Value>, field: &str) -> Result<Option<usize>, String> {
+fn count(json: &Map<String, Value>, field: &'static str) -> Result<Option<usize>, FieldError> {
     let Some(value) = present(json, field) else { return Ok(None) };
-    match value.as_u64().and_then(|count| usize::try_from(count).ok()) {
-        Some(count) => Ok(Some(count)),
-        None => Err(format!("`{field}` is {value}; it must be a non-negative integer")),
-    }
+    let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+    count.map(Some).ok_or_else(|| FieldError::new(field, value, "a non-negative integer"))
 }
 
-fn ids(json: &Map<String, Value>, field: &str) -> Result<Vec<u32>, String> {
+fn ids(json: &Map<String, Value>, field: &'static str) -> Result<Vec<u32>, FieldError> {
     let Some(value) = present(json, field) else { return Ok(Vec::new()) };
     let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     list.iter()
         .map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()))
         .collect::<Option<_>>()
-        .ok_or_else(|| format!("`{field}` is {value}; it must be a token id or a list of token ids"))
+        .ok_or_else(|| FieldError::new(field, value, "a token id or a list of token ids"))
 }
 
 #[cfg(test)]
@@ -147,7 +161,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(value: &Value) -> Result<Defaults, String> {
+    fn of(value: &Value) -> Result<Defaults, FieldError> {
         Defaults::of(value.as_object().expect("an object"))
     }
 
@@ -179,7 +193,7 @@ mod tests {
 
     #[track_caller]
     fn check_refused(value: &Value, expected: &str) {
-        assert_eq!(of(value).unwrap_err(), expected);
+        assert_eq!(of(value).unwrap_err().to_string(), expected);
     }
 
     #[test]
@@ -203,7 +217,7 @@ mod tests {
             &json!({"eos_token_id": [1, -2]}),
             "`eos_token_id` is [1,-2]; it must be a token id or a list of token ids",
         );
-        check_refused(&json!({"do_sample": "yes"}), "`do_sample` must be true or false");
+        check_refused(&json!({"do_sample": "yes"}), "`do_sample` is \"yes\"; it must be true or false");
     }
 
     #[test]

@@ -60,10 +60,8 @@ impl Limits {
         default: Option<usize>,
     ) -> Result<usize, Error> {
         let max_tokens = requested.or(default).unwrap_or(DEFAULT_MAX_TOKENS);
-        let Some(room) = self.context.map(|context| context.saturating_sub(prompt)) else {
-            return Ok(max_tokens);
-        };
-        let context = room + prompt;
+        let Some(context) = self.context else { return Ok(max_tokens) };
+        let room = context.saturating_sub(prompt);
         if room == 0 && max_tokens > 0 {
             return Err(PromptError::NoRoom { prompt, context }.into());
         }
