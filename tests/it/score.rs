@@ -204,7 +204,7 @@ fn a_text_that_is_no_file_or_endless_is_refused() {
         assert!(run.stderr.contains(endless), "{}", run.stderr);
     }
     for (text, help) in [
-        ("Some literal text", "`--text` takes a file that holds the text, or `-`"),
+        ("Some literal text", "`--text` takes a file with the text, or `-`"),
         ("Cargo.tom", "did you mean `Cargo.toml`? `--text` takes a file"),
         (TALE.repeat(10).as_str(), "`--text` takes a file"),
     ] {
