@@ -22,7 +22,7 @@ const BEFORE_HELP: usize = " = help: ".len();
 /// Diagnostics as text, in the order given, each followed by an empty line.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -> String {
-    let text = source.map(|source| Text::new(source));
+    let text = source.map(Text::new);
     let mut out = String::new();
     for diagnostic in diagnostics.iter().take(MAX_DIAGNOSTICS) {
         let text = text.as_ref().filter(|_| !diagnostic.labels.is_empty());
