@@ -204,7 +204,7 @@ fn missing_and_endless_files_are_rejected() {
         assert!(run.stderr.contains(endless), "{}", run.stderr);
     }
     for (text, help) in [
-        ("Some literal text", "`--text` takes a file that holds the text, or `-`"),
+        ("Some literal text", "`--text` takes a file with the text, or `-`"),
         ("Cargo.tom", "did you mean `Cargo.toml`? `--text` takes a file"),
         (TALE.repeat(10).as_str(), "`--text` takes a file"),
     ] {
