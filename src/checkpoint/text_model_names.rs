@@ -16,7 +16,7 @@ const PREFIXES: [(&str, &str); 4] = [
 
 impl ModelConfig {
     /// The name that a tensor has in the text model; `None` for one of another tower. Only vision-language
-    /// checkpoints call them otherwise.
+    /// checkpoints use other names.
     #[must_use]
     pub fn text_key<'k>(&self, key: &'k Key) -> Option<Cow<'k, str>> {
         let name = key.as_str();

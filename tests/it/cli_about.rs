@@ -240,7 +240,7 @@ fn a_model_or_surgery_file_that_is_not_there_is_answered_with_what_is_near() {
     let nowhere = said("surgery keys --model no/such/place");
     assert!(nowhere.contains(what) && !nowhere.contains("such as"), "{nowhere}");
     let hub = said("surgery keys --model owner/name");
-    assert!(hub.contains("nothing is downloaded here") && !hub.contains(what), "{hub}");
+    assert!(hub.contains("does not download") && !hub.contains(what), "{hub}");
     let file = said("surgery plan surgery.yml --model model");
     assert!(
         file.contains("`surgery.yml` does not exist") && file.contains("did you mean `surgery.yaml`?"),
