@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::{Key, ModelConfig, is_other_tower};
 
 /// Prefixes of the text model, and what takes their place: as first published and as MLX's converter writes them, as
-/// newer writers do, and as SmolVLM and Idefics 3 have it.
+/// newer writers do, and as `SmolVLM` and Idefics 3 have it.
 const PREFIXES: [(&str, &str); 4] = [
     ("language_model.model.", "model."),
     ("language_model.lm_head.", "lm_head."),

@@ -160,7 +160,7 @@ fn white_space_around_the_header_is_fine() {
 }
 
 #[test]
-fn fields_that_nobody_knows_are_still_json() {
+fn unknown_fields_are_still_json() {
     let note = |note: &str| {
         let text = format!(r#"{{"x":{{"dtype":"U8","shape":[1],"data_offsets":[0,1],"note":{note}}}}}"#);
         assert_eq!(parse(&text, 1).is_ok(), by_the_crate(&text, 1), "{note}");

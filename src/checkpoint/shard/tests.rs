@@ -1,7 +1,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::ReadErrorKind;
 use super::super::testing::{Dir, bytes, raw};
@@ -140,8 +140,8 @@ fn a_sparse_file_of_terabytes_opens_at_once() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_answered_at_once() {
-    let start = Instant::now();
+fn only_regular_files_are_opened() {
+    // Opening the FIFO would wait for a writer forever.
     let open = |path: &std::path::Path| Shard::open(path).unwrap_err();
     let dir = Dir::new();
     assert_eq!(open(dir.path()).reason, "a directory, not a file");
@@ -151,7 +151,6 @@ fn what_is_no_regular_file_is_answered_at_once() {
     let fifo = dir.join("fifo.safetensors");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     assert_eq!(open(&fifo).reason, "not a regular file");
-    assert!(start.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
