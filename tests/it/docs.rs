@@ -1,8 +1,9 @@
-//! Every YAML block of README.md and docs/ is planned.
+//! Plans every YAML block of README.md and docs/*.md, and compares printed output with the program's.
 //!
-//! A comment before the block says on what: `<!-- on qwen3-4b -->`, a name in `fixtures/headers` or a directory of the
-//! repository. Below it may stand `refused CODE`, and `donor PATH` with that donor's header lines; other donors have the
-//! base's tensors. YAML of other programs has the comment `<!-- other yaml -->`. A block that begins with an operation stands for a file of that operation.
+//! A comment before a block names the model: `<!-- on qwen3-4b -->`, a name in `fixtures/headers` or a directory of the
+//! repository. Further lines of the comment are `refused CODE`, and `donor PATH` followed by that donor's header lines;
+//! other donors have the base's tensors. YAML of other programs has the comment `<!-- other yaml -->`. A block that begins
+//! with an operation is a file with that operation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ fn blocks(page: &str) -> Vec<Block> {
             }
             comment.truncate(comment.find("-->").unwrap_or(comment.len()));
         } else if let Some(fence) = line.trim_start().strip_suffix("```yaml") {
-            assert!(fence.is_empty(), "a fence stands alone in its line: {line}");
+            assert!(fence.is_empty(), "a fence is alone on its line: {line}");
             let yaml = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
             let yaml = yaml.flat_map(|line| [line, "\n"]).collect();
             blocks.push(Block { line: at + 1, comment: std::mem::take(&mut comment), yaml });
@@ -96,14 +97,14 @@ fn check(root: &Path, place: &str, block: &Block) {
     }
 }
 
-/// What a console block of the documentation shows below a command, a line each.
+/// The lines that a console block of the documentation shows below a command.
 fn shown(page: &str, command: &str) -> Vec<String> {
     let mut lines = page.lines().skip_while(|line| *line != format!("$ mlxcel {command}"));
     assert!(lines.next().is_some(), "`{command}` is not in the documentation");
     lines.take_while(|line| *line != "```" && !line.starts_with("$ ")).map(str::to_owned).collect()
 }
 
-/// Checks lines that are shown; `…` stands for lines, or for the rest of one.
+/// Compares shown lines with printed ones. `…` matches any lines, or the rest of a line.
 #[track_caller]
 fn check_shown(shown: &[String], printed: &str) {
     let mut printed = printed.lines();
@@ -113,26 +114,27 @@ fn check_shown(shown: &[String], printed: &str) {
             skip = true;
             continue;
         }
-        let is_it = |printed: &&str| match line.strip_suffix('…') {
+        let matches = |printed: &&str| match line.strip_suffix('…') {
             Some(beginning) => printed.starts_with(beginning),
             None => printed == line,
         };
-        let found = if skip { printed.find(is_it) } else { printed.next().filter(|printed| is_it(printed)) };
+        let found =
+            if skip { printed.find(matches) } else { printed.next().filter(|printed| matches(printed)) };
         assert!(found.is_some(), "{line}");
         skip = false;
     }
-    assert!(skip || printed.next().is_none(), "there is more than is shown");
+    assert!(skip || printed.next().is_none(), "the program prints more than is shown");
 }
 
 #[test]
-fn what_the_documentation_shows_of_export_and_diff_is_what_they_print() {
+fn shown_output_of_export_and_diff_is_what_they_print() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let stage = tempfile::tempdir().expect("a temporary directory");
     std::os::unix::fs::symlink(root.join("fixtures"), stage.path().join("fixtures")).expect("a link");
     let read = |name: &str| fs::read_to_string(root.join(name)).expect("a page can be read");
     let first = blocks(&read("README.md")).into_iter().next().expect("the README has a surgery file");
     fs::write(stage.path().join("joy.yaml"), first.yaml).expect("a file");
-    let page = read("docs/surgery.md");
+    let page = read("docs/export.md");
     let models = "fixtures/models/tiny-tales";
     let export = format!("surgery export joy.yaml --model {models}/base-bf16 --output joyful");
     let run = mlxcel(stage.path(), &export);
