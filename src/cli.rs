@@ -2,7 +2,6 @@
 
 mod surgery;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -92,31 +91,13 @@ pub(crate) struct ModelArgs {
     pub(crate) quiet: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Output format; `json` is the same as `--json`
     #[arg(long, value_enum, default_value_t = OutputFormat::Text, conflicts_with = "json", hide = true)]
-    format: OutputFormat,
-}
-
-impl ModelArgs {
-    /// Whether the result is printed as one JSON object.
-    #[must_use]
-    pub(crate) fn json(&self) -> bool {
-        self.json || self.format == OutputFormat::Json
-    }
+    pub(crate) format: OutputFormat,
 }
 
 impl WeightsArgs {
-    /// Whether `MLXCEL_SURGERY` names the surgery file, and not the command line.
-    #[must_use]
-    pub(crate) fn surgery_by_environment(&self) -> bool {
-        let named = |argument: OsString| {
-            let argument = argument.into_encoded_bytes();
-            argument == b"--surgery" || argument.starts_with(b"--surgery=")
-        };
-        self.surgery_file().is_some() && !std::env::args_os().any(named)
-    }
-
     /// The surgery file: the flag, else `MLXCEL_SURGERY`; an empty name is none.
     #[must_use]
     pub(crate) fn surgery_file(&self) -> Option<&Path> {

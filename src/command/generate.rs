@@ -24,7 +24,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let session = Session::open(&args.model.weights, args.model.quiet)?;
     let request = request(args, &session)?;
     if args.compare {
-        return super::compare::run(session, request, args.model.json());
+        return super::compare::run(session, request, args.model.is_json());
     }
     let model = session.load()?;
     let limits = Limits { vocabulary: Some(model.loaded.model.vocabulary()), ..Limits::default() };
@@ -124,7 +124,7 @@ struct Completion {
 fn complete(args: &GenerateArgs, model: &Model, request: Request) -> Outcome {
     let prompt_len = request.prompt.len();
     let has_text = request.text.is_some();
-    let mut shown = Shown { live: !args.model.json(), open: true, comma: (!has_text).then_some("") };
+    let mut shown = Shown { live: !args.model.is_json(), open: true, comma: (!has_text).then_some("") };
     let mut text = String::new();
     interrupt::hold();
     let begin = Instant::now();
@@ -166,7 +166,7 @@ fn complete(args: &GenerateArgs, model: &Model, request: Request) -> Outcome {
     }
     completion.text = has_text.then_some(text);
     shown.end()?;
-    if args.model.json() {
+    if args.model.is_json() {
         output::stdout(&format!("{}\n", completion.json(model, prompt_len)))?;
     }
     if !args.model.quiet {

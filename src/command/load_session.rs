@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::failure::Failure;
 use super::output;
 use super::planned::plan_on;
 use crate::checkpoint::Checkpoint;
-use crate::cli::{DtypeChoice, WeightsArgs};
+use crate::cli::{DtypeChoice, ModelArgs, OutputFormat, WeightsArgs};
 use crate::diagnostic::{self, Diagnostic, Severity, Source, render};
 use crate::generate::{self, MAX_TEXT_BYTES};
 use crate::load::{LoadError, Loaded, Options, load, load_beside};
@@ -26,6 +27,22 @@ impl From<generate::Error> for Failure {
     fn from(error: generate::Error) -> Self {
         Self::Error { message: error.to_string(), help: error.help().map(Cow::into_owned) }
     }
+}
+
+impl ModelArgs {
+    /// Whether the result is printed as one JSON object.
+    pub(super) fn is_json(&self) -> bool {
+        self.json || self.format == OutputFormat::Json
+    }
+}
+
+/// Whether `MLXCEL_SURGERY` names the surgery file, and not the command line.
+fn is_named_by_environment() -> bool {
+    let names_surgery = |argument: OsString| {
+        let argument = argument.into_encoded_bytes();
+        argument == b"--surgery" || argument.starts_with(b"--surgery=")
+    };
+    !std::env::args_os().any(names_surgery)
 }
 
 /// A plan, and what it was made from. No weight has been read.
@@ -50,7 +67,7 @@ impl<'a> Session<'a> {
         match plan_on(&file, &args.model) {
             Ok(plan) => Ok(Self { args, quiet, source: Some(file.source), plan }.opened()),
             Err(Refusal { diagnostics }) => {
-                if args.surgery_by_environment() {
+                if is_named_by_environment() {
                     let name = path.display();
                     output::stderr(&format!("`MLXCEL_SURGERY` names the surgery file `{name}`\n\n"));
                 }

@@ -49,7 +49,7 @@ pub(super) fn run(args: &ScoreArgs) -> Outcome {
         file.end()?;
     }
     let time = begin.elapsed();
-    let text = if args.model.json() {
+    let text = if args.model.is_json() {
         let object = json!({
             "tokens": tokens,
             "logprobs": score.logprobs,
