@@ -62,7 +62,8 @@ fn of_weights(error: &WeightsError, message: String) -> Diagnostic {
         }
         WeightsError::NoMemory { .. } => Diagnostic::new(Code::OutOfMemory, message)
             .help("not enough memory; close other programs and retry"),
-        WeightsError::Mlx(_) => Diagnostic::new(Code::MlxFailed, message),
+        WeightsError::Mlx(_) => Diagnostic::new(Code::MlxFailed, message)
+            .help("retry with more free memory, or with `--dtype native`"),
         WeightsError::File { .. } | WeightsError::UnsupportedDtype { .. } | WeightsError::NotFloat { .. } => {
             Diagnostic::new(Code::ModelUnreadable, message)
         }
@@ -83,4 +84,43 @@ fn of_weights(error: &WeightsError, message: String) -> Diagnostic {
 
 fn changed(message: String) -> Diagnostic {
     Diagnostic::new(Code::FileChanged, message).help("run again when nothing writes to the model")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::mlx;
+    use crate::weights::LimitError;
+
+    #[track_caller]
+    fn check(error: impl Into<LoadError>, code: Code, mention: &str) {
+        let diagnostic = Diagnostic::from(&error.into());
+        assert_eq!(diagnostic.code, code, "{diagnostic:?}");
+        let help = diagnostic.help.as_deref().unwrap_or_default();
+        assert!(diagnostic.message.contains(mention) || help.contains(mention), "{diagnostic:?}");
+    }
+
+    #[test]
+    fn failures_of_the_machine_are_not_blamed_on_the_model() {
+        let source = io::Error::from(io::ErrorKind::OutOfMemory);
+        check(
+            WeightsError::NoMemory { key: "a.weight".into(), bytes: 8, source },
+            Code::OutOfMemory,
+            "a.weight",
+        );
+        let limit = LimitError { of: "data", option: "-d", limit: 1 << 20, needed: 1 << 30 };
+        check(WeightsError::from(limit), Code::LimitExceeded, "`ulimit -d 1048576`");
+        check(WeightsError::from(mlx::Error::new("no device".into())), Code::MlxFailed, "no device");
+    }
+
+    #[test]
+    fn an_unsupported_family_is_answered_with_the_supported_ones() {
+        check(ModelError::UnsupportedType("t5".into()), Code::UnsupportedModel, "`gemma3_text`");
+        check(ModelError::NoModelType, Code::UnsupportedModel, "`llama`");
+        check(ModelError::from(ConfigError::Missing("x".into())), Code::ModelUnreadable, "lacks `x`");
+        check(LoadError::Changed { path: PathBuf::from("m") }, Code::FileChanged, "`m` changed");
+    }
 }
