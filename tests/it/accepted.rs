@@ -1,5 +1,5 @@
 //! `fixtures/accepted/<model>/<case>.yaml` and, beside it, the plan on that model: `<case>.plan.txt`, and
-//! `<case>.plan.json` where it exists. With `UPDATE_FIXTURES=1` they are written anew, to be read by eye.
+//! `<case>.plan.json` where it exists. `UPDATE_FIXTURES=1` rewrites them; read the diff.
 
 use std::fs;
 use std::path::Path;

@@ -97,7 +97,7 @@ fn units_apart(dtype: Dtype, got: &[u8], want: &[u8]) -> i64 {
     places(got).iter().zip(places(want)).map(|(got, want)| (got - want).abs()).max().unwrap_or(0)
 }
 
-/// Edited tensors are as they should be: bit for bit, or where there is a SLERP within one unit in the last place.
+/// Edited tensors are as expected: bit for bit, or after a SLERP within one unit in the last place.
 #[track_caller]
 fn check_edited(name: &str, plan: &Plan, file: &Path, got: &Tensors, want: &Tensors) {
     let slerp = fs::read_to_string(file).expect("it can be read").contains("slerp");

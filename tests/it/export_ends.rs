@@ -167,7 +167,7 @@ fn what_a_kill_leaves_is_removed_by_the_next_export() {
     send("-KILL", &child);
     child.wait().expect("it ends");
     assert!(!stage.at("new").exists());
-    let left = stage.partial().expect("nobody could remove it");
+    let left = stage.partial().expect("no process could remove it");
     sparse::write(&stage.at("model/model.safetensors"), "model.norm.weight BF16 8");
     stage.asks("{op: scale, pattern: '*', factor: 2}");
     let run = wait(stage.start());
@@ -231,7 +231,7 @@ fn files_that_change_meanwhile_are_noticed() {
     // The rest is copied, which takes long enough.
     let spoil = |stage: &Fixture| fs::write(stage.at("model/config.json"), "{}").expect("a file");
     check_change_is_noticed("model.norm.weight", spoil, "config.json");
-    // Written in place, and its time set back: there is another time, which nobody can set.
+    // Written in place, and its modification time set back. The time of the status change cannot be set.
     let secretly = |stage: &Fixture| {
         let file = fs::File::options().write(true).open(stage.at("donor.safetensors")).expect("a file");
         let written = file.metadata().and_then(|metadata| metadata.modified()).expect("a time");
@@ -405,7 +405,7 @@ fn logits_that_a_kill_left_half_written_are_removed_by_the_next_scoring() {
     let (mut child, left) = scoring(stage.path());
     send("-KILL", &child);
     child.wait().expect("it ends");
-    assert!(names(stage.path()).contains(&left), "nobody could remove it");
+    assert!(names(stage.path()).contains(&left), "no process could remove it");
     let run = mlxcel(stage.path(), "score --model model --tokens 1,2,3 --logits logits");
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains(&format!("removed `./{left}`")), "{}", run.stderr);

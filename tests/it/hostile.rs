@@ -49,7 +49,7 @@ fn check(dir: &Path, arguments: &str, code: &str, mention: &str) {
     assert!(run.stderr.contains(code) && run.stderr.contains(mention), "{arguments}: {}", run.stderr);
 }
 
-/// Puts what is no file where a file should be: a pipe that nobody writes to, and a device without end.
+/// Creates special files where a file is expected: a pipe without a writer, and an endless device.
 fn each_odd_file(test: impl Fn(&Path, &dyn Fn(&Path))) {
     let fifo = |path: &Path| {
         let made = Command::new("mkfifo").arg(path).status().expect("mkfifo can be run");

@@ -44,7 +44,7 @@ fn files() -> Vec<(PathBuf, String, String)> {
     paths.into_iter().map(read).collect()
 }
 
-/// The names that stand right after each `crate::`, groups in braces included.
+/// The names after each `crate::`, including groups in braces.
 fn uses(code: &str) -> BTreeSet<String> {
     let word = |text: &str| {
         text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
@@ -91,7 +91,7 @@ fn a_module_uses_only_modules_above_it() {
         for used in uses(&code) {
             match place(&used) {
                 Some(other) if other <= own => {}
-                Some(_) => wrong.push(format!("{} uses `{used}`, which stands below it", path.display())),
+                Some(_) => wrong.push(format!("{} uses `{used}`, which is below it", path.display())),
                 // The short names of the public face would hide which module is meant.
                 None => wrong.push(format!("{} uses `crate::{used}`, not a module", path.display())),
             }

@@ -311,7 +311,7 @@ fn all_families() -> Vec<String> {
 fn every_family_names_a_tensor_that_is_missing() {
     for name in all_families() {
         let whole = Spoilt::new(&name);
-        // One layer stands for all; what is outside of layers is checked too.
+        // One layer represents all of them; tensors outside of layers are checked too.
         let is_checked = |key: &&String| !key.contains(".layers.") || key.contains(".layers.1.");
         for key in whole.tensors.keys().filter(is_checked) {
             let spoilt = Spoilt::new(&name).without(key);

@@ -12,6 +12,7 @@ mod closed_stdout;
 mod conformance;
 mod diagnostics;
 mod docs;
+mod english;
 mod execute;
 mod export_ends;
 #[cfg(feature = "mlx")]

@@ -98,7 +98,7 @@ fn weights_beside_models_are_a_donor_and_a_file_all_the_same() {
     for same in ["surgery keys --donor all", "surgery diff model all/vector.safetensors"] {
         assert_eq!(mlxcel(stage.path(), same).code, 0, "{same}");
     }
-    // Weights that stand where a checkpoint has its own are one.
+    // Weights at the usual place of a checkpoint's own are a checkpoint.
     fs::copy(stage.path().join("vector.safetensors"), stage.path().join("one/model.safetensors"))
         .expect("a copy");
     assert_eq!(mlxcel(stage.path(), "surgery diff model one").code, 0);

@@ -68,7 +68,7 @@ fn an_output_that_cannot_be_is_refused_with_what_is_wrong() {
         (&path, "file name too long", "4,096"),
     ];
     if cfg!(target_os = "linux") {
-        // No permissions stand in the way there, not even root's.
+        // No permissions apply there, not even root's.
         cases.push(("/proc/new", "no directory can be made in `/proc`", "on a disk"));
         cases.push(("/sys/new", "cannot write `/sys`", "allow writing"));
     }

@@ -1,6 +1,6 @@
 //! `fixtures/refused/<code>` or `<code>-<variant>`: a surgery file that is refused, and `stderr.txt`, all that
-//! `mlxcel surgery plan` says of it, or the command in a file `command` beside it. With `UPDATE_FIXTURES=1` the texts are
-//! written anew, to be read by eye.
+//! `mlxcel surgery plan` says of it, or the command in a file `command` beside it. `UPDATE_FIXTURES=1` rewrites the
+//! texts; read the diff.
 //!
 //! The model is `tiny-tales/base`, or what a file `model` names: a folder of `fixtures/models` or of `fixtures/headers`. A
 //! folder `model` is the model itself, its weights as a list in `headers.txt`. Where there is a file `changes`, the file that
@@ -113,7 +113,7 @@ fn place_model(case: &Path, dir: &Path) -> String {
         return "model".to_owned();
     }
     let model = fs::read_to_string(case.join("model")).unwrap_or_else(|_| "tiny-tales/base".to_owned());
-    let (model, stage) = (model.trim(), dir.parent().expect("a case stands on a stage"));
+    let (model, stage) = (model.trim(), dir.parent().expect("a case is in a directory"));
     let real = fixtures("models").join(model);
     if real.is_dir() {
         copy(&real, &stage.join(model));

@@ -49,8 +49,7 @@ pub(crate) fn write(path: &Path, list: &str) {
     while text.len() % 8 != 0 {
         text.push(' ');
     }
-    fs::create_dir_all(path.parent().expect("a file stands in a directory"))
-        .expect("a directory can be made");
+    fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("a directory can be made");
     let mut file = File::create(path).expect("a file can be made");
     let length = text.len() as u64;
     file.write_all(&length.to_le_bytes())

@@ -97,7 +97,7 @@ fn the_text_model_may_have_its_configuration_under_other_names() {
     }
 }
 
-/// Before a text model had a part of its own in the configuration, its values stood at the root.
+/// Older configurations have the text model's values at the root, not in a part of their own.
 #[test]
 fn values_of_the_text_model_may_stand_at_the_root() {
     for dir in checkpoints().iter().filter(|dir| dir.ends_with("qwen2_vl") || dir.ends_with("qwen2_5_vl")) {

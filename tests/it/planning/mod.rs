@@ -15,7 +15,7 @@ use mlxcel::{Checkpoint, Code, Diagnostic, Plan, Refusal, Severity, SurgeryFile,
 
 use crate::sparse::{self, fixtures};
 
-/// A surgery file of these operations (flow mappings, one a line), read as if it stood beside the conformance cases,
+/// A surgery file of these operations (flow mappings, one a line), read as if it were beside the conformance cases,
 /// so that donors are `../models/…`.
 fn file(operations: &str) -> SurgeryFile {
     let mut text = String::from("version: 1\noperations:\n");

@@ -132,7 +132,7 @@ fn an_edited_embedding_of_a_vision_language_model_without_a_head_is_remarked() {
     assert!(plan.untied().is_empty());
 }
 
-/// Four layers of which the last two read the keys and values of earlier ones, each with a scalar on the residual.
+/// Four layers. The last two read the keys and values of earlier ones; each has a scalar on the residual.
 const SHARING: &str = "
     model.layers.{0..3}.layer_scalar BF16 1
     model.layers.{0..3}.self_attn.k_proj.weight BF16 8,8
