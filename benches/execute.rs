@@ -10,10 +10,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use half::{bf16, f16};
-use mlxcel::checkpoint::{Dtype, Shard};
-use mlxcel::execute::{ExecuteError, Executor};
-use mlxcel::plan::{Plan, plan};
-use mlxcel::{Checkpoint, SurgeryFile};
+use mlxcel::internals::checkpoint::{Dtype, Shard};
+use mlxcel::{Checkpoint, ExecuteError, Executor, Plan, SurgeryFile, plan};
 use rayon::prelude::*;
 use safetensors::tensor::TensorView;
 
@@ -292,7 +290,7 @@ thread_local! {
 
 /// Of carrying a plan out, without opening its files.
 fn seconds<'p>(plan: &'p Plan, executor: impl Fn(&'p Plan) -> Result<Executor<'p>, ExecuteError>) -> f64 {
-    let largest = plan.programs().iter().map(mlxcel::plan::Program::result_bytes).max().unwrap_or(0);
+    let largest = plan.programs().iter().map(mlxcel::Program::result_bytes).max().unwrap_or(0);
     let largest = usize::try_from(largest).expect("it fits in memory");
     RESULT.with_borrow_mut(|out| {
         if out.len() < largest {

@@ -1,5 +1,5 @@
-//! How fast headers are read: megabytes a second, beside what the format's own crate reaches in the same run; and how
-//! long a checkpoint of 250,000 tensors in 280 shards takes to open. `cargo bench --no-default-features --bench headers`.
+//! The speed of reading headers in MB/s, beside that of the `safetensors` crate in the same run, and the time to open a
+//! checkpoint of 250,000 tensors in 280 shards. `cargo bench --no-default-features --bench headers`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 #![expect(clippy::cast_precision_loss, reason = "speeds are printed to three digits")]
@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mlxcel::Checkpoint;
-use mlxcel::checkpoint::Header;
+use mlxcel::internals::checkpoint::Header;
 use safetensors::tensor::Metadata;
 
-/// The best of so many runs counts: what disturbs a run only ever slows it down.
+/// Number of runs; the fastest counts, because disturbances only slow a run down.
 const RUNS: usize = 15;
 /// Bytes of one tensor, an expert's projection.
 const BYTES: u64 = 2048 * 768 * 2;

@@ -1,4 +1,4 @@
-//! How long planning takes: opening a checkpoint, planning on it, and how both grow with tensors and operations.
+//! The time to open a checkpoint and to plan on it, and how both grow with tensors and operations.
 //! `cargo bench --no-default-features --bench plan`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use mlxcel::{Checkpoint, SurgeryFile, plan};
 
-/// The best of so many runs counts: what disturbs a run only ever slows it down.
+/// Number of runs; the fastest counts, because disturbances only slow a run down.
 const RUNS: usize = 9;
 
 fn main() {
@@ -65,7 +65,7 @@ fn shown(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// Operations as people write them: each on a few layers, half of the file on everything that is not an expert.
+/// Typical operations: each on a few layers, half of the file on everything but experts.
 fn surgery(model: &Path, layers: usize, experts: usize, count: usize) -> SurgeryFile {
     let expert = if experts == 0 { "mlp" } else { "mlp.experts.*" };
     operations(

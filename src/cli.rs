@@ -1,4 +1,4 @@
-//! The command line: clap types only.
+//! The command line: clap types only. A flattened group has no doc comment, because clap would show it as help.
 
 mod surgery;
 
@@ -10,24 +10,24 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use surgery::*;
+pub(crate) use surgery::*;
 
-/// Runs MLX language models and operates on their weights while they load.
+/// Run MLX language models and edit their weights while they load
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel", version, propagate_version = true, arg_required_else_help = true)]
-pub struct Cli {
-    /// What to do.
+pub(crate) struct Cli {
+    /// The command.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 impl Cli {
-    /// Refuses what clap cannot see: a comparison without surgery, which would compare a model with itself. (clap would
-    /// take an empty `MLXCEL_SURGERY`, which means none, for a file.)
+    /// Refuses `--compare` without surgery, which would compare a model with itself. clap cannot: it would count an empty
+    /// `MLXCEL_SURGERY`, which means no surgery, as a file.
     ///
     /// # Errors
-    /// A mistake in the command line.
-    pub fn checked(self) -> Result<Self, clap::Error> {
+    /// A usage error.
+    pub(crate) fn checked(self) -> Result<Self, clap::Error> {
         if let Command::Generate(args) = &self.command
             && args.compare
             && args.model.weights.surgery_file().is_none()
@@ -36,82 +36,80 @@ impl Cli {
             root.build();
             let mut command =
                 root.find_subcommand_mut("generate").map_or_else(Self::command, |found| found.clone());
-            let message = "`--compare` answers without and with surgery, and no surgery is named: `--surgery <FILE>` is \
-                           missing (or `MLXCEL_SURGERY`)";
+            let message = "`--compare` needs a surgery file: pass `--surgery <FILE>` or set `MLXCEL_SURGERY`";
             return Err(command.error(ErrorKind::MissingRequiredArgument, message));
         }
         Ok(self)
     }
 }
 
-/// The commands.
+/// A command.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Plan, check and explain surgery files without reading a weight; export or compare what they make
+pub(crate) enum Command {
+    /// Plan, check and explain surgery files without reading a weight; export or compare the edited checkpoint
     #[command(subcommand, arg_required_else_help = true)]
     Surgery(SurgeryCommand),
-    /// Generate text, with the weights as they are or after surgery
+    /// Generate text, optionally with edited weights
     Generate(Box<GenerateArgs>),
-    /// Serve a model over HTTP as OpenAI's API does, with the weights as they are or after surgery
+    /// Serve a model over an OpenAI-compatible HTTP API, optionally with edited weights
     Serve(Box<ServeArgs>),
-    /// Score a given text: log-probability of each token, and perplexity
+    /// Score a text: log-probability of each token, and perplexity
     Score(ScoreArgs),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions {
-        /// Which shell
+        /// Shell
         shell: clap_complete::Shell,
     },
-    /// Print a manual page (roff), of mlxcel or of one of its commands
+    /// Print the manual page (roff) of mlxcel or one of its commands
     Man {
-        /// The command, such as `surgery plan`
+        /// Command, such as `surgery plan`
         command: Vec<String>,
     },
 }
 
-/// Which weights.
+/// The weights to load.
 #[derive(Debug, Clone, Args)]
-pub struct WeightsArgs {
-    /// The model directory
+pub(crate) struct WeightsArgs {
+    /// Model directory
     #[arg(long, short = 'm', value_name = "DIR")]
-    pub model: PathBuf,
-    /// Operate on the weights while they load, as this YAML file says (empty: no surgery)
+    pub(crate) model: PathBuf,
+    /// Surgery file (YAML) to apply while the weights load (empty: none)
     #[arg(long, value_name = "FILE", env = "MLXCEL_SURGERY", hide_env_values = true,
         value_parser = OsStringValueParser::new().map(PathBuf::from))]
-    pub surgery: Option<PathBuf>,
-    /// Data type of the weights in memory
+    pub(crate) surgery: Option<PathBuf>,
+    /// Data type to compute in
     #[arg(long, value_enum, default_value_t = DtypeChoice::Auto)]
-    pub dtype: DtypeChoice,
+    pub(crate) dtype: DtypeChoice,
 }
 
-/// What every command that loads a model and then prints a result takes.
+/// Arguments of commands that load a model and print a result.
 #[derive(Debug, Args)]
-pub struct ModelArgs {
+pub(crate) struct ModelArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
-    pub weights: WeightsArgs,
-    /// Print nothing but the result
+    pub(crate) weights: WeightsArgs,
+    /// Print only the result
     #[arg(long, short)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-    /// How to print the result; `json` is `--json`
-    #[arg(long, value_enum, default_value_t = PlanFormat::Text, conflicts_with = "json", hide = true)]
-    format: PlanFormat,
+    /// Output format; `json` is the same as `--json`
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text, conflicts_with = "json", hide = true)]
+    format: OutputFormat,
 }
 
 impl ModelArgs {
     /// Whether the result is printed as one JSON object.
     #[must_use]
-    pub fn json(&self) -> bool {
-        self.json || self.format == PlanFormat::Json
+    pub(crate) fn json(&self) -> bool {
+        self.json || self.format == OutputFormat::Json
     }
 }
 
 impl WeightsArgs {
-    /// Whether the surgery file is named by `MLXCEL_SURGERY` and not on the command line.
+    /// Whether `MLXCEL_SURGERY` names the surgery file, and not the command line.
     #[must_use]
-    pub fn surgery_by_environment(&self) -> bool {
+    pub(crate) fn surgery_by_environment(&self) -> bool {
         let named = |argument: OsString| {
             let argument = argument.into_encoded_bytes();
             argument == b"--surgery" || argument.starts_with(b"--surgery=")
@@ -121,19 +119,19 @@ impl WeightsArgs {
 
     /// The surgery file: the flag, else `MLXCEL_SURGERY`; an empty name is none.
     #[must_use]
-    pub fn surgery_file(&self) -> Option<&Path> {
+    pub(crate) fn surgery_file(&self) -> Option<&Path> {
         self.surgery.as_deref().filter(|file| !file.as_os_str().is_empty())
     }
 }
 
 /// `--dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DtypeChoice {
-    /// What is fastest on this device without changing results
+pub(crate) enum DtypeChoice {
+    /// The fastest on this device that does not change results
     Auto,
-    /// What the checkpoint has
+    /// The checkpoint's data type
     Native,
-    /// 32-bit floats, quantized weights dequantized
+    /// 32-bit floats; quantized weights are dequantized
     F32,
     /// IEEE half precision
     F16,
@@ -143,11 +141,10 @@ pub enum DtypeChoice {
 
 /// `mlxcel generate`.
 #[derive(Debug, Args)]
-pub struct GenerateArgs {
+pub(crate) struct GenerateArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
-    pub model: ModelArgs,
-    /// The prompt (`-` reads it from standard input)
+    pub(crate) model: ModelArgs,
+    /// Prompt (`-`: read it from standard input)
     #[arg(
         long,
         short,
@@ -156,62 +153,62 @@ pub struct GenerateArgs {
         conflicts_with = "tokens",
         allow_hyphen_values = true
     )]
-    pub prompt: Option<String>,
-    /// Token ids instead of a prompt; needs no tokenizer
+    pub(crate) prompt: Option<String>,
+    /// Prompt as token ids; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',', allow_negative_numbers = true, value_parser = whole::<u32>)]
-    pub tokens: Option<Vec<u32>>,
-    /// A system message for the chat template
+    pub(crate) tokens: Option<Vec<u32>>,
+    /// System message for the chat template
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["raw", "tokens"], allow_hyphen_values = true)]
-    pub system: Option<String>,
-    /// Feed the prompt as it is, without the chat template
+    pub(crate) system: Option<String>,
+    /// Use the prompt as it is, without the chat template
     #[arg(long)]
-    pub raw: bool,
-    /// Use this chat template (Jinja) instead of the model's
+    pub(crate) raw: bool,
+    /// Chat template (Jinja) to use instead of the model's
     #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "tokens"])]
-    pub chat_template: Option<PathBuf>,
-    /// Stop after so many tokens [default: the model's `generation_config.json`, else 512]
+    pub(crate) chat_template: Option<PathBuf>,
+    /// Generate at most N tokens [default: `max_new_tokens` in `generation_config.json`, else 512]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>)]
-    pub max_tokens: Option<usize>,
-    /// Sampling temperature; 0 always takes the likeliest token [default: `generation_config.json`, else 0]
+    pub(crate) max_tokens: Option<usize>,
+    /// Sampling temperature; 0 is greedy decoding [default: `generation_config.json`, else 0]
     #[arg(long, value_name = "T", value_parser = from_zero, allow_negative_numbers = true)]
-    pub temp: Option<f32>,
-    /// Keep the likeliest tokens whose probabilities sum to P (nucleus sampling)
+    pub(crate) temp: Option<f32>,
+    /// Nucleus sampling: sample from the most likely tokens whose probabilities add up to P
     #[arg(long, value_name = "P", value_parser = share, allow_negative_numbers = true)]
-    pub top_p: Option<f32>,
-    /// Keep the K likeliest tokens (0: all)
+    pub(crate) top_p: Option<f32>,
+    /// Sample from the K most likely tokens (0: all)
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = whole::<usize>)]
-    pub top_k: Option<usize>,
-    /// Keep tokens at least P times as likely as the likeliest
+    pub(crate) top_k: Option<usize>,
+    /// Sample from tokens at least P times as likely as the most likely one
     #[arg(long, value_name = "P", value_parser = share, allow_negative_numbers = true)]
-    pub min_p: Option<f32>,
-    /// Divide the logits of the last 20 tokens by R (1: off)
+    pub(crate) min_p: Option<f32>,
+    /// Penalize the last 20 tokens by the factor R (1: off)
     #[arg(long, value_name = "R", value_parser = above_zero, allow_negative_numbers = true)]
-    pub repetition_penalty: Option<f32>,
-    /// Answer without and with surgery (`--surgery`), and tell where and by how much the two differ
+    pub(crate) repetition_penalty: Option<f32>,
+    /// Generate with and without surgery, and print the KL divergence per token
     #[arg(long)]
-    pub compare: bool,
-    /// Seed of the sampler: the same seed gives the same text [default: 0]
+    pub(crate) compare: bool,
+    /// Sampling seed; the same seed gives the same text [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>)]
-    pub seed: Option<u64>,
-    /// Stop before this text (repeatable)
+    pub(crate) seed: Option<u64>,
+    /// Stop before TEXT is generated (repeatable)
     #[arg(long, value_name = "TEXT", conflicts_with = "tokens", allow_hyphen_values = true,
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub stop: Vec<String>,
+    pub(crate) stop: Vec<String>,
 }
 
 /// A whole number.
 fn whole<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| "it must be a whole number from 0 up".to_owned())
+    text.parse().map_err(|_| "must be a whole number, 0 or larger".to_owned())
 }
 
-/// A number from 0 up.
+/// A number, 0 or larger.
 fn from_zero(text: &str) -> Result<f32, String> {
-    number(text, |number| number >= 0.0, "a number from 0 up")
+    number(text, |number| number >= 0.0, "a number, 0 or larger")
 }
 
-/// A number above 0.
+/// A number larger than 0.
 fn above_zero(text: &str) -> Result<f32, String> {
-    number(text, |number| number > 0.0, "a number above 0")
+    number(text, |number| number > 0.0, "a number larger than 0")
 }
 
 /// A number from 0 to 1.
@@ -221,96 +218,94 @@ fn share(text: &str) -> Result<f32, String> {
 
 fn number(text: &str, fits: impl Fn(f32) -> bool, wanted: &str) -> Result<f32, String> {
     let number = text.parse().ok().filter(|number: &f32| number.is_finite() && fits(*number));
-    number.ok_or_else(|| format!("it must be {wanted}"))
+    number.ok_or_else(|| format!("must be {wanted}"))
 }
 
 /// `mlxcel score`.
 #[derive(Debug, Args)]
-pub struct ScoreArgs {
+pub(crate) struct ScoreArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
-    pub model: ModelArgs,
-    /// A file with the text to score (`-` reads it from standard input)
+    pub(crate) model: ModelArgs,
+    /// File with the text to score (`-`: read it from standard input)
     #[arg(long, value_name = "FILE", required_unless_present = "tokens", conflicts_with = "tokens")]
-    pub text: Option<PathBuf>,
-    /// Token ids instead of a text; needs no tokenizer
+    pub(crate) text: Option<PathBuf>,
+    /// Text as token ids; needs no tokenizer
     #[arg(long, value_name = "IDS", value_delimiter = ',', allow_negative_numbers = true, value_parser = whole::<u32>)]
-    pub tokens: Option<Vec<u32>>,
-    /// Write the logits there: `logits`, f32 [tokens, vocabulary]
+    pub(crate) tokens: Option<Vec<u32>>,
+    /// Write the logits to this file, as a tensor `logits`: f32 [tokens, vocabulary]
     #[arg(long, value_name = "OUT.safetensors")]
-    pub logits: Option<PathBuf>,
+    pub(crate) logits: Option<PathBuf>,
 }
 
 /// `mlxcel serve`.
 #[derive(Debug, Args)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "clap shows a doc comment on a flattened group as help")]
-    pub weights: WeightsArgs,
-    /// The address to listen at
+    pub(crate) weights: WeightsArgs,
+    /// Address to listen on
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
-    pub host: String,
-    /// The port to listen at (0: any that is free; it is printed)
+    pub(crate) host: String,
+    /// Port to listen on (0: any free port, which is printed)
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
-    pub port: u16,
-    /// Listen at a Unix socket instead
+    pub(crate) port: u16,
+    /// Listen on a Unix socket instead
     #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port"])]
-    pub unix_socket: Option<PathBuf>,
-    /// Another name for the model, beside that of its directory
+    pub(crate) unix_socket: Option<PathBuf>,
+    /// Additional model name, besides that of its directory
     #[arg(long, value_name = "NAME")]
-    pub alias: Option<String>,
-    /// Serve the model without surgery too, as `<id>@base`: both share the tensors that stay as they are
+    pub(crate) alias: Option<String>,
+    /// Also serve the model without surgery, as `<id>@base`; both share the unedited tensors
     #[arg(long)]
-    pub keep_base: bool,
-    /// Use this chat template (Jinja) instead of the model's
+    pub(crate) keep_base: bool,
+    /// Chat template (Jinja) to use instead of the model's
     #[arg(long, value_name = "FILE")]
-    pub chat_template: Option<PathBuf>,
-    /// Take only requests with this key (better from the environment or a file: arguments are seen by everybody)
+    pub(crate) chat_template: Option<PathBuf>,
+    /// Require this API key (safer in the environment or a file: other users can see arguments)
     #[arg(long, value_name = "KEY", env = "MLXCEL_API_KEY", hide_env_values = true)]
-    pub api_key: Option<String>,
-    /// Take only requests with one of the keys in this file, one a line
+    pub(crate) api_key: Option<String>,
+    /// Require one of the API keys in this file, one per line
     #[arg(long, value_name = "FILE")]
-    pub api_key_file: Option<PathBuf>,
-    /// Let pages of this origin ask (repeatable; `*`: of any)
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// Allow cross-origin (CORS) requests from this origin (repeatable; `*`: any)
     #[arg(long, value_name = "ORIGIN")]
-    pub cors_origin: Vec<String>,
-    /// Answers in the making at once
+    pub(crate) cors_origin: Vec<String>,
+    /// Maximum number of sequences decoded concurrently
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub max_batch: u16,
-    /// Answers that may wait; more are refused with status 429
+    pub(crate) max_batch: u16,
+    /// Maximum number of queued requests; further ones get status 429
     #[arg(long, value_name = "N", default_value_t = 32)]
-    pub max_queue: u16,
-    /// Positions to use at most, prompt and answer together [default: the model's context]
+    pub(crate) max_queue: u16,
+    /// Maximum context length (prompt + completion tokens) [default: the model's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub ctx_size: Option<u32>,
-    /// Tokens of an answer where a request does not say [default: `generation_config.json`, else 512]
+    pub(crate) ctx_size: Option<u32>,
+    /// Default maximum tokens per answer [default: `generation_config.json`, else 512]
     #[arg(long, short = 'n', value_name = "N")]
-    pub max_tokens: Option<usize>,
-    /// Seconds that a request may take
+    pub(crate) max_tokens: Option<usize>,
+    /// Request timeout in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
-    pub request_timeout: u32,
-    /// Seconds that answers may go on after Ctrl-C
+    pub(crate) request_timeout: u32,
+    /// Time in seconds to finish running requests after Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    pub shutdown_timeout: u32,
-    /// Megabytes of earlier prompts that are kept, so that they need not be read again (0: none)
+    pub(crate) shutdown_timeout: u32,
+    /// Prompt-cache size in MB (0 disables it)
     #[arg(long, value_name = "MB", default_value_t = 512)]
-    pub prompt_cache: u32,
-    /// Megabytes of a request's body
+    pub(crate) prompt_cache: u32,
+    /// Maximum size of a request body in MB
     #[arg(long, value_name = "MB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub max_body: u16,
-    /// How to write the log on standard error
+    pub(crate) max_body: u16,
+    /// Log format (the log goes to standard error)
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-    /// Log nothing but warnings
+    pub(crate) log_format: LogFormat,
+    /// Log only warnings and errors
     #[arg(long, short)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// A line of text each
+pub(crate) enum LogFormat {
+    /// One line of text per event
     Text,
-    /// A JSON object each
+    /// One JSON object per event
     Json,
 }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
-use mlxcel::checkpoint::{Header, byte_length};
+use mlxcel::internals::checkpoint::{Header, byte_length};
 use safetensors::SafeTensors;
 
 fuzz_target!(|input: &[u8]| {

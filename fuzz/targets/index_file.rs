@@ -5,7 +5,7 @@
 use std::path::{Component, Path};
 
 use libfuzzer_sys::fuzz_target;
-use mlxcel::checkpoint::Listing;
+use mlxcel::internals::checkpoint::Listing;
 
 fuzz_target!(|text: &str| {
     let Ok(listing) = Listing::parse(text) else { return };

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use mlxcel::checkpoint::byte_length;
-use mlxcel::diagnostic::{Diagnostic, Look, Severity, json, render};
-use mlxcel::plan::{Action, Plan, Refusal, Region, explain::{Detail, explain}, json::json as plan_json, refuse};
-use mlxcel::{Checkpoint, SurgeryFile, plan};
+use mlxcel::internals::checkpoint::byte_length;
+use mlxcel::internals::diagnostic::{Look, json, render};
+use mlxcel::internals::plan::{Action, Detail, Region, explain, json as plan_json, refuse};
+use mlxcel::{Checkpoint, Diagnostic, Plan, Refusal, Severity, SurgeryFile, plan};
 
 /// A tensor's dtype and shape by its key.
 type Tensors = BTreeMap<String, (String, Vec<usize>)>;

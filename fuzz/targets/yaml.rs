@@ -5,8 +5,8 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use mlxcel::SurgeryFile;
-use mlxcel::diagnostic::{Look, github, json, render, sarif};
-use mlxcel::surgery::{Kind, Matcher};
+use mlxcel::internals::diagnostic::{Look, github, json, render, sarif};
+use mlxcel::internals::surgery::{Kind, Matcher};
 
 const KEYS: [&str; 6] = [
     "",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ModelConfig, ReadError, ReadErrorKind, Shard, Weights, sanitize};
+use super::{ModelConfig, ReadError, ReadErrorKind, ReadErrors, Shard, Weights, sanitize};
 
 /// A model directory: its weights and its `config.json`.
 #[derive(Debug)]
@@ -10,8 +10,10 @@ pub struct Checkpoint {
     /// The directory as it was named.
     pub dir: PathBuf,
     /// `config.json`.
+    #[doc(hidden)]
     pub config: ModelConfig,
     /// The files and every tensor, with the tied head restored (`Origin::Tied`).
+    #[doc(hidden)]
     pub weights: Weights,
 }
 
@@ -20,7 +22,11 @@ impl Checkpoint {
     ///
     /// # Errors
     /// Every refusal found, each naming its file.
-    pub fn open(dir: &Path) -> Result<Self, Vec<ReadError>> {
+    pub fn open(dir: &Path) -> Result<Self, ReadErrors> {
+        Self::read(dir).map_err(ReadErrors::from)
+    }
+
+    fn read(dir: &Path) -> Result<Self, Vec<ReadError>> {
         let metadata =
             dir.metadata().map_err(|error| vec![ReadError::io(dir, &error).or_models_near(dir)])?;
         if !metadata.is_dir() {

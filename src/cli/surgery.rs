@@ -10,20 +10,20 @@ use crate::diagnostic::Code;
 
 /// `mlxcel surgery …`.
 #[derive(Debug, Subcommand)]
-pub enum SurgeryCommand {
+pub(crate) enum SurgeryCommand {
     /// Show what a surgery file would do to a model
     Plan(PlanArgs),
-    /// Validate surgery files
+    /// Validate surgery files, for CI
     Check(CheckArgs),
-    /// List the keys that a pattern would see in a model
+    /// List the tensor keys of a model that patterns match
     Keys(KeysArgs),
-    /// Write the checkpoint that a surgery file makes of a model
+    /// Write the edited checkpoint to disk
     Export(ExportArgs),
-    /// Compare two checkpoints, or a model with what a surgery file makes of it
+    /// Compare two checkpoints, or a model before and after surgery
     ///
-    /// Exit code 0: both could be compared, whether or not they differ; 1: they could not.
+    /// The exit code is 0 if both could be compared, whether or not they differ, and 1 if not.
     Diff(DiffArgs),
-    /// Explain a diagnostic's code
+    /// Explain a diagnostic code
     Explain(ExplainArgs),
     /// Print the JSON Schema of surgery files, for editors
     Schema,
@@ -31,158 +31,158 @@ pub enum SurgeryCommand {
 
 /// `mlxcel surgery plan`.
 #[derive(Debug, Args)]
-pub struct PlanArgs {
-    /// The surgery file (YAML)
-    pub file: PathBuf,
-    /// The model directory
+pub(crate) struct PlanArgs {
+    /// Surgery file (YAML)
+    pub(crate) file: PathBuf,
+    /// Model directory
     #[arg(long, short = 'm', value_name = "DIR")]
-    pub model: PathBuf,
+    pub(crate) model: PathBuf,
     #[command(flatten)]
     print: FormatArgs,
     /// List every tensor instead of folding by layer
     #[arg(long)]
-    pub all: bool,
-    /// Count warnings as errors
-    #[arg(long, value_name = "WHAT")]
-    pub deny: Option<Deny>,
+    pub(crate) all: bool,
+    /// Treat warnings as errors
+    #[arg(long, value_name = "KIND")]
+    pub(crate) deny: Option<Deny>,
 }
 
-/// How most commands print what they have to say. No doc comment on its uses: clap would show that as help.
+/// The output format of most commands. Its uses have no doc comment: clap would show that as help.
 #[derive(Debug, Args)]
 struct FormatArgs {
-    /// How to print it
-    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
-    format: PlanFormat,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     /// Short for `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
 
-/// Output of all commands but `check`.
+/// Output formats of all commands but `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PlanFormat {
-    /// For people
+pub(crate) enum OutputFormat {
+    /// Human-readable
     Text,
-    /// For machines
+    /// JSON
     Json,
 }
 
-/// What `--deny` takes.
+/// The values of `--deny`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Deny {
-    /// Warnings fail the run; advice does not
+pub(crate) enum Deny {
+    /// Warnings fail the run; notes do not
     Warnings,
 }
 
 /// `mlxcel surgery check`.
 #[derive(Debug, Args)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Surgery files (YAML)
     #[arg(required = true)]
-    pub files: Vec<PathBuf>,
-    /// Check patterns, shapes and dtypes against this model directory too
+    pub(crate) files: Vec<PathBuf>,
+    /// Model directory to check patterns, shapes and dtypes against
     #[arg(long, short = 'm', value_name = "DIR")]
-    pub model: Option<PathBuf>,
-    /// Leave donors alone: they need not exist here
+    pub(crate) model: Option<PathBuf>,
+    /// Do not open donors; they may be absent
     #[arg(long)]
-    pub no_donors: bool,
-    /// How to print what was found
+    pub(crate) no_donors: bool,
+    /// Output format
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     format: CheckFormat,
     /// Short for `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Count warnings as errors
-    #[arg(long, value_name = "WHAT")]
-    pub deny: Option<Deny>,
+    /// Treat warnings as errors
+    #[arg(long, value_name = "KIND")]
+    pub(crate) deny: Option<Deny>,
 }
 
-/// Output of `check`.
+/// Output formats of `check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CheckFormat {
-    /// For people
+pub(crate) enum CheckFormat {
+    /// Human-readable
     Text,
-    /// For machines
+    /// JSON
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
-    /// Workflow commands that GitHub shows as annotations
+    /// GitHub workflow commands, shown as annotations
     Github,
 }
 
 /// `mlxcel surgery keys`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("of").required(true))]
-pub struct KeysArgs {
-    /// Only the keys that this pattern matches
-    pub pattern: Option<String>,
-    /// The model directory
+pub(crate) struct KeysArgs {
+    /// Pattern that the keys must match
+    pub(crate) pattern: Option<String>,
+    /// Model directory
     #[arg(long, short = 'm', value_name = "DIR", group = "of")]
-    pub model: Option<PathBuf>,
-    /// A donor in place of a model: a .safetensors file, a directory or an index file; its keys are listed as they are
+    pub(crate) model: Option<PathBuf>,
+    /// List a donor's keys as stored: a .safetensors file, a directory or an index file
     #[arg(long, value_name = "PATH", group = "of")]
-    pub donor: Option<PathBuf>,
+    pub(crate) donor: Option<PathBuf>,
     #[command(flatten)]
     print: FormatArgs,
 }
 
 /// `mlxcel surgery export`.
 #[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// The surgery file (YAML)
-    pub file: PathBuf,
-    /// The model directory
+pub(crate) struct ExportArgs {
+    /// Surgery file (YAML)
+    pub(crate) file: PathBuf,
+    /// Model directory
     #[arg(long, short = 'm', value_name = "DIR")]
-    pub model: PathBuf,
-    /// The directory to write, which must not exist
+    pub(crate) model: PathBuf,
+    /// Directory to write; it must not exist
     #[arg(long, short, value_name = "NEW")]
-    pub output: PathBuf,
+    pub(crate) output: PathBuf,
     #[command(flatten)]
     print: FormatArgs,
-    /// Count warnings as errors: nothing is written then
-    #[arg(long, value_name = "WHAT")]
-    pub deny: Option<Deny>,
+    /// Treat warnings as errors and write nothing if there are any
+    #[arg(long, value_name = "KIND")]
+    pub(crate) deny: Option<Deny>,
 }
 
 /// `mlxcel surgery diff`.
 #[derive(Debug, Args)]
-pub struct DiffArgs {
-    /// A model directory, or weights to compare with others
-    pub first: PathBuf,
-    /// The weights to compare with: a directory, a .safetensors file or an index file
+pub(crate) struct DiffArgs {
+    /// Model directory or weights
+    pub(crate) first: PathBuf,
+    /// Weights to compare with: a directory, a .safetensors file or an index file
     #[arg(required_unless_present = "surgery", conflicts_with = "surgery")]
-    pub second: Option<PathBuf>,
-    /// Compare the model with what this surgery file (YAML) makes of it
+    pub(crate) second: Option<PathBuf>,
+    /// Compare the model before and after this surgery file (YAML)
     #[arg(long, value_name = "FILE")]
-    pub surgery: Option<PathBuf>,
+    pub(crate) surgery: Option<PathBuf>,
     #[command(flatten)]
     print: FormatArgs,
     /// List every tensor instead of folding by layer
     #[arg(long)]
-    pub all: bool,
+    pub(crate) all: bool,
 }
 
 impl FormatArgs {
-    fn format(&self) -> PlanFormat {
-        if self.json { PlanFormat::Json } else { self.format }
+    fn format(&self) -> OutputFormat {
+        if self.json { OutputFormat::Json } else { self.format }
     }
 }
 
 impl CheckArgs {
-    /// How to print.
+    /// The chosen output format.
     #[must_use]
-    pub fn format(&self) -> CheckFormat {
+    pub(crate) fn format(&self) -> CheckFormat {
         if self.json { CheckFormat::Json } else { self.format }
     }
 }
 
-/// What `--format` and `--json` come to.
+/// The chosen output format.
 macro_rules! formats {
     ($($args:ident)*) => {
         $(impl $args {
-            /// How to print.
+            /// The chosen output format.
             #[must_use]
-            pub fn format(&self) -> PlanFormat {
+            pub(crate) fn format(&self) -> OutputFormat {
                 self.print.format()
             }
         })*
@@ -193,16 +193,16 @@ formats! { PlanArgs KeysArgs ExportArgs DiffArgs }
 
 /// `mlxcel surgery explain`.
 #[derive(Debug, Args)]
-pub struct ExplainArgs {
-    /// The code, such as `no_match` or `surgery::no_match`; without one, all codes are listed
+pub(crate) struct ExplainArgs {
+    /// Code, such as `no_match` or `surgery::no_match`; without one, all codes are listed
     #[arg(conflicts_with = "all", value_parser = Codes, hide_possible_values = true)]
-    pub code: Option<String>,
+    pub(crate) code: Option<String>,
     /// List all codes by severity
     #[arg(long)]
-    pub all: bool,
+    pub(crate) all: bool,
 }
 
-/// Any text, of which the codes are offered for completion.
+/// Accepts any text and offers the codes for completion.
 #[derive(Debug, Clone)]
 struct Codes;
 

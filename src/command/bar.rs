@@ -1,13 +1,13 @@
-//! [`Bar`]: progress on standard error, for whatever takes longer than a second.
+//! [`Bar`]: progress on standard error, for work that takes longer than a second.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Nothing is drawn before so much time has passed, nor where standard error is no terminal.
+/// Nothing is drawn before this time has passed, or where standard error is not a terminal.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Progress of a long piece of work. It goes away when it is dropped.
+/// The progress of one task. Dropping it removes it from the terminal.
 #[derive(Debug)]
 pub(super) struct Bar {
     inner: ProgressBar,
@@ -16,23 +16,23 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// A bar over bytes that says what is being done.
-    pub(super) fn bytes(what: &'static str) -> Self {
+    /// A bar that counts bytes; `task` says what is being done.
+    pub(super) fn bytes(task: &'static str) -> Self {
         let line = "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}";
-        Self::new(what, line)
+        Self::new(task, line)
     }
 
-    /// A bar that is drawn as `line`, a template of indicatif's, in which `{msg}` is what is being done.
-    pub(super) fn new(what: &'static str, line: &str) -> Self {
+    /// A bar drawn as `line`, an indicatif template in which `{msg}` is the task.
+    pub(super) fn new(task: &'static str, line: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(line) {
             bar.set_style(style);
         }
-        bar.set_message(what);
+        bar.set_message(task);
         Self { inner: bar, begun: Instant::now(), shown: false }
     }
 
-    /// So many are done, of so many in all.
+    /// Sets how much is done, and of how much.
     pub(super) fn set(&mut self, done: u64, total: u64) {
         if !self.shown && self.begun.elapsed() >= PATIENCE {
             self.inner.set_draw_target(ProgressDrawTarget::stderr());

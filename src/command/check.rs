@@ -5,8 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::report::{Answer, DENIED};
-use super::{Exit, Outcome, output};
+use super::exit::Exit;
+use super::failure::Outcome;
+use super::output;
+use super::planned::{DENIED, Planned};
 use crate::checkpoint::Checkpoint;
 use crate::cli::{CheckArgs, CheckFormat, Deny};
 use crate::diagnostic::{self, Diagnostic, Look, Severity};
@@ -20,7 +22,7 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
         CheckFormat::Json => format!("{:#}\n", json(&checked, args)),
         CheckFormat::Sarif => {
             let files: Vec<_> =
-                checked.iter().map(|one| (one.answer.diagnostics(), Some(&one.file.source))).collect();
+                checked.iter().map(|one| (one.planned.diagnostics(), Some(&one.file.source))).collect();
             format!("{:#}\n", diagnostic::sarif(&files))
         }
         CheckFormat::Github => {
@@ -33,55 +35,55 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     Ok(Exit::failed_if(failed(&checked, args.deny) > 0))
 }
 
-/// How many files fail.
+/// The number of files that fail.
 fn failed(checked: &[Checked], deny: Option<Deny>) -> usize {
-    checked.iter().filter(|one| one.answer.fails(deny)).count()
+    checked.iter().filter(|one| one.planned.fails(deny)).count()
 }
 
-/// A file and what the planner says of it.
+/// A file, and its plan or diagnostics.
 struct Checked {
     file: SurgeryFile,
-    answer: Answer,
+    planned: Planned,
 }
 
 impl Checked {
     fn new(path: &Path, args: &CheckArgs) -> Self {
         let file = SurgeryFile::read(path);
-        let answer = match &args.model {
-            None => Answer::checked(plan::check(&file, !args.no_donors)),
-            Some(model) if args.no_donors => Answer::checked(match Checkpoint::open(model) {
+        let planned = match &args.model {
+            None => Planned::without_plan(plan::check(&file, !args.no_donors)),
+            Some(model) if args.no_donors => Planned::without_plan(match Checkpoint::open(model) {
                 Ok(base) => plan::check_without_donors(&file, &base),
                 Err(errors) => [plan::base_refusals(&errors), plan::check(&file, false)].concat(),
             }),
-            Some(model) => Answer::planned(&file, model),
+            Some(model) => Planned::on(&file, model),
         };
-        Self { file, answer }
+        Self { file, planned }
     }
 }
 
 /// A file's diagnostics, errors first, otherwise in file order.
 fn errors_first(checked: &Checked) -> Vec<Diagnostic> {
-    let mut sorted = checked.answer.diagnostics().to_vec();
+    let mut sorted = checked.planned.diagnostics().to_vec();
     sorted.sort_by_key(|one| Reverse(one.severity()));
     sorted
 }
 
 fn text(checked: &[Checked], deny: Option<Deny>, look: Look) -> String {
-    let file = |one: &Checked| match one.answer.diagnostics() {
-        [] => format!("{}: nothing to say\n", one.file.source.path.display()),
+    let file = |one: &Checked| match one.planned.diagnostics() {
+        [] => format!("{}: ok\n", one.file.source.path.display()),
         _ => diagnostic::render(&errors_first(one), Some(&one.file.source), look),
     };
     let files: String = checked.iter().map(file).collect();
-    // Of one file that is fine everything has been said.
+    // A single file that is right needs no summary.
     match checked {
-        [one] if one.answer.diagnostics().is_empty() => files,
+        [one] if one.planned.diagnostics().is_empty() => files,
         _ => files + &summary(checked, deny) + "\n",
     }
 }
 
-/// `3 files, 1 failed: 2 errors, 1 warning`, and whether warnings alone fail some
+/// `3 files, 1 failed: 2 errors, 1 warning`, and in a second line whether some fail by warnings alone.
 fn summary(checked: &[Checked], deny: Option<Deny>) -> String {
-    let all: Vec<Diagnostic> = checked.iter().flat_map(|one| one.answer.diagnostics()).cloned().collect();
+    let all: Vec<Diagnostic> = checked.iter().flat_map(|one| one.planned.diagnostics()).cloned().collect();
     let counts = diagnostic::summary(&all);
     let files = if checked.len() == 1 { "1 file".to_owned() } else { format!("{} files", checked.len()) };
     let failed = match (failed(checked, deny), checked.len()) {
@@ -89,18 +91,19 @@ fn summary(checked: &[Checked], deny: Option<Deny>) -> String {
         (all, files) if all == files => ", all failed".to_owned(),
         (some, _) => format!(", {some} failed"),
     };
-    let counts = if counts.is_empty() { "nothing to say" } else { &counts };
-    let denied = checked.iter().any(|one| one.answer.denied(deny));
+    let counts = if counts.is_empty() { "ok" } else { &counts };
+    let denied = checked.iter().any(|one| one.planned.denied(deny));
     let denied = if denied { format!("\n{DENIED}") } else { String::new() };
     format!("{files}{failed}: {counts}{denied}")
 }
 
 fn json(checked: &[Checked], args: &CheckArgs) -> Value {
     let count = |severity| {
-        let all = checked.iter().flat_map(|one| one.answer.diagnostics());
+        let all = checked.iter().flat_map(|one| one.planned.diagnostics());
         all.filter(|one| one.severity() == severity).count()
     };
-    let files: Vec<_> = checked.iter().map(|one| one.answer.json(&one.file, args.model.as_deref())).collect();
+    let files: Vec<_> =
+        checked.iter().map(|one| one.planned.json(&one.file, args.model.as_deref())).collect();
     json!({
         "format_version": FORMAT_VERSION,
         "files": files,

@@ -4,43 +4,45 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::session::{Ended, Model, Session};
-use super::{Exit, output};
+use super::exit::Exit;
+use super::failure::{Failure, Outcome};
+use super::load_session::{Model, Session};
+use super::output;
 use crate::generate::{Generation, Limits, Piece, Position, Request, Tokenizer, compare};
 use crate::model;
 
-/// One of the two answers.
-struct Answer {
+/// What one of the two models generated.
+struct Completion {
     text: String,
     tokens: Vec<u32>,
     finish: Option<&'static str>,
 }
 
-/// Answers twice with the same seed, and tells where and how much the two models differ.
-pub(super) fn run(session: Session<'_>, request: Request, as_json: bool) -> Result<Exit, Ended> {
+/// Generates twice with the same seed, and reports where and how much the two models differ.
+pub(super) fn run(session: Session<'_>, request: Request, as_json: bool) -> Outcome {
     let (edited, base) = session.load_beside()?;
     let limits = Limits { vocabulary: Some(base.vocabulary()), ..Limits::default() };
     limits.check(&request.prompt)?;
     let prompt = request.prompt.clone();
     let tokenizer = request.text.as_ref().map(|(tokenizer, _)| tokenizer.clone());
-    let without = answer(&*base, request.clone())?;
-    let with = answer(&*edited.loaded.model, request)?;
+    let without = complete(&*base, request.clone())?;
+    let with = complete(&*edited.loaded.model, request)?;
     let positions = compare(&*base, &*edited.loaded.model, &prompt, &without.tokens)?;
-    let report = Report { without, with, positions };
+    let comparison = Comparison { without, with, positions };
     let text = if as_json {
-        format!("{}\n", report.json(&edited, tokenizer.is_some()))
+        format!("{}\n", comparison.json(&edited, tokenizer.is_some()))
     } else {
-        report.text(tokenizer.as_deref())
+        comparison.text(tokenizer.as_deref())
     };
     output::stdout(&text)?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-fn answer(model: &dyn model::Model, request: Request) -> Result<Answer, Ended> {
+fn complete(model: &dyn model::Model, request: Request) -> Result<Completion, Failure> {
     let each = |_| std::ops::ControlFlow::Continue(());
     let mut text = String::new();
     let Some(mut generation) = Generation::start(model, request, each)? else {
-        return Ok(Answer { text, tokens: Vec::new(), finish: None });
+        return Ok(Completion { text, tokens: Vec::new(), finish: None });
     };
     for piece in generation.by_ref() {
         let Piece { text: more, .. } = piece?;
@@ -48,18 +50,18 @@ fn answer(model: &dyn model::Model, request: Request) -> Result<Answer, Ended> {
     }
     let sequence = generation.sequence();
     let finish = sequence.finish().map(crate::generate::FinishReason::name);
-    Ok(Answer { text, tokens: sequence.answer().to_vec(), finish })
+    Ok(Completion { text, tokens: sequence.answer().to_vec(), finish })
 }
 
-struct Report {
-    without: Answer,
-    with: Answer,
-    /// Along the answer without surgery.
+struct Comparison {
+    without: Completion,
+    with: Completion,
+    /// Both models' predictions along the base completion.
     positions: Vec<Position>,
 }
 
-impl Report {
-    /// The first place where the answers have different tokens, or where one of them ends.
+impl Comparison {
+    /// The 0-based position of the first token that differs or that only one completion has.
     fn first_difference(&self) -> Option<usize> {
         let (a, b) = (&self.without.tokens, &self.with.tokens);
         let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
@@ -78,7 +80,7 @@ impl Report {
     }
 
     fn json(&self, edited: &Model, has_text: bool) -> Value {
-        let answer = |answer: &Answer| {
+        let answer = |answer: &Completion| {
             let text = has_text.then_some(&answer.text);
             json!({"text": text, "tokens": answer.tokens, "finish_reason": answer.finish})
         };
@@ -99,21 +101,24 @@ impl Report {
 
     fn text(&self, tokenizer: Option<&Tokenizer>) -> String {
         let shown = |token: Option<&u32>| match (token, tokenizer) {
-            (None, _) => "nothing".to_owned(),
+            (None, _) => "end".to_owned(),
             (Some(token), None) => token.to_string(),
             (Some(token), Some(tokenizer)) => {
                 format!("{:?}", String::from_utf8_lossy(&tokenizer.bytes(*token)))
             }
         };
-        let said = |answer: &Answer| match tokenizer {
+        let shown_text = |answer: &Completion| match tokenizer {
             Some(_) => answer.text.clone(),
             None => answer.tokens.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
         };
-        let mut text =
-            format!("without surgery:\n{}\n\nwith surgery:\n{}\n\n", said(&self.without), said(&self.with));
-        // Writing to a string does not fail.
+        let mut text = format!(
+            "without surgery:\n{}\n\nwith surgery:\n{}\n\n",
+            shown_text(&self.without),
+            shown_text(&self.with)
+        );
+        // Writing to a String cannot fail.
         let _ = match self.first_difference() {
-            None => writeln!(text, "the same {} tokens", self.without.tokens.len()),
+            None => writeln!(text, "identical: {} tokens", self.without.tokens.len()),
             Some(at) => {
                 let (a, b) = (shown(self.without.tokens.get(at)), shown(self.with.tokens.get(at)));
                 writeln!(text, "first difference at token {}: {a} without, {b} with", at + 1)
@@ -123,7 +128,7 @@ impl Report {
             let (agreeing, all) = (self.agreeing(), self.positions.len());
             let _ = writeln!(
                 text,
-                "along the text without surgery: KL divergence {mean:.4} nats a token, {agreeing} of {all} top-1 agree\n"
+                "mean KL along the base answer: {mean:.4} nats/token; top-1 agrees at {agreeing} of {all} positions\n"
             );
             let _ = writeln!(text, "token\tKL\ttop-1\ttext");
         }

@@ -1,4 +1,4 @@
-//! `mlxcel surgery diff`: which tensors of two checkpoints differ, or which a surgery file changes, and by how much.
+//! `mlxcel surgery diff`: the tensors of two checkpoints that differ, or that a surgery file changes, and by how much.
 
 mod text;
 
@@ -7,10 +7,12 @@ use std::path::Path;
 use serde_json::json;
 
 use super::bar::Bar;
-use super::report::Answer;
-use super::{Exit, Outcome, output};
+use super::exit::Exit;
+use super::failure::Outcome;
+use super::output;
+use super::planned::Planned;
 use crate::checkpoint::{Checkpoint, Weights, not_above_models};
-use crate::cli::{DiffArgs, PlanFormat};
+use crate::cli::{DiffArgs, OutputFormat};
 use crate::diagnostic::{self, Code, Diagnostic, Severity, Source, render};
 use crate::execute::{Comparison, Verdict, diff, diff_plan};
 use crate::plan::{self, render::json::FORMAT_VERSION};
@@ -31,8 +33,10 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
     let failed = diagnostics.iter().any(|one| one.severity() == Severity::Error);
     let source = file.as_ref().map(|file| &file.source);
     match args.format() {
-        PlanFormat::Json => output::stdout(&format!("{:#}\n", as_json(args, &found, &diagnostics, source)))?,
-        PlanFormat::Text => {
+        OutputFormat::Json => {
+            output::stdout(&format!("{:#}\n", as_json(args, &found, &diagnostics, source)))?
+        }
+        OutputFormat::Text => {
             diagnostics.retain(|one| one.severity() == Severity::Error);
             output::stderr(&render(&diagnostics, source, output::stderr_look()));
             if !failed {
@@ -44,11 +48,11 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
     Ok(Exit::failed_if(failed))
 }
 
-/// All comparisons, or why there are none.
+/// The comparison of each tensor, or the errors that prevent it.
 type Compared = Result<Vec<Comparison>, Vec<Diagnostic>>;
 
 fn two(first: &Path, second: &Path) -> Compared {
-    // With a config beside it, a tied head is known to be one.
+    // With its configuration a tied head is recognized.
     let open = |path| match Checkpoint::open(path) {
         Ok(checkpoint) => Ok(checkpoint.weights),
         Err(_) => Weights::open(path)
@@ -59,17 +63,17 @@ fn two(first: &Path, second: &Path) -> Compared {
     gather(&first, |each| diff(&first, &second, each))
 }
 
-/// A surgery file where weights should be.
+/// Refuses a YAML file in place of weights.
 fn surgery_file(args: &DiffArgs) -> Option<Diagnostic> {
     let is_yaml = |path: &&Path| path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
     let path = [Some(args.first.as_path()), args.second.as_deref()].into_iter().flatten().find(is_yaml)?;
     let name = path.display();
     let message = format!("`{name}` is a YAML file, not a checkpoint");
-    let help = format!("to see what it would change: `mlxcel surgery diff DIR --surgery {name}`");
+    let help = format!("run `mlxcel surgery diff DIR --surgery {name}` to see what it changes");
     Some(Diagnostic::new(Code::ModelUnreadable, message).help(help))
 }
 
-/// What is compared with what.
+/// The heading: what is compared with what.
 fn sides(args: &DiffArgs) -> String {
     let first = args.first.display();
     let second = match (&args.second, &args.surgery) {
@@ -81,9 +85,9 @@ fn sides(args: &DiffArgs) -> String {
 }
 
 fn with_surgery(model: &Path, file: &SurgeryFile) -> (Compared, Vec<Diagnostic>) {
-    let answer = Answer::planned(file, model);
-    let diagnostics = answer.diagnostics().to_vec();
-    let compared = match &answer.plan {
+    let planned = Planned::on(file, model);
+    let diagnostics = planned.diagnostics().to_vec();
+    let compared = match &planned.plan {
         Some(plan) => gather(&plan.base().weights, |each| diff_plan(plan, each)),
         None => Ok(Vec::new()),
     };

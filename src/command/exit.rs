@@ -1,16 +1,16 @@
-//! The exit codes, and the end of the program.
+//! [`Exit`]: the exit codes, and the end of the program.
 
 use std::ffi::c_int;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// All is well.
-    Fine = 0,
+pub(super) enum Exit {
+    /// Success.
+    Success = 0,
     /// A diagnostic of severity error, or a failure while running.
-    Failed = 1,
+    Error = 1,
     /// A wrong command line.
-    WrongCommandLine = 2,
+    UsageError = 2,
     /// Ctrl-C.
     Interrupted = 130,
 }
@@ -22,17 +22,16 @@ unsafe extern "C" {
 }
 
 impl Exit {
-    /// What a command ends with that has nothing else to say.
+    /// The exit code of a command that either succeeded or failed.
     pub(super) fn failed_if(failed: bool) -> Self {
-        if failed { Self::Failed } else { Self::Fine }
+        if failed { Self::Error } else { Self::Success }
     }
 
     /// Ends the program at once.
     ///
-    /// A normal end runs the destructors of libraries, and those of a BLAS wait for ever for threads that still compute,
-    /// or that found no memory to begin with. What must be written has been written: standard output is flushed with
-    /// every piece.
-    pub fn end(self) -> ! {
+    /// A normal end runs the destructors of libraries, and those of a BLAS may wait forever for threads that still
+    /// compute or that never got memory. Nothing is lost: standard output is flushed after every write.
+    pub(super) fn end(self) -> ! {
         _exit(self as c_int)
     }
 }

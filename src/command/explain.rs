@@ -1,24 +1,28 @@
 //! `mlxcel surgery explain`: the page of a code, or the list of all.
 
-use super::{Exit, Outcome, output};
+use anstyle::{AnsiColor, Style};
+
+use super::exit::Exit;
+use super::failure::Outcome;
+use super::output;
 use crate::cli::ExplainArgs;
 use crate::diagnostic::{BOLD, Code, DIM, Look, Severity, explain, rows, wrap};
 
 pub(super) fn run(args: &ExplainArgs) -> Outcome {
     let Some(written) = &args.code else {
         output::stdout(&list())?;
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     };
     let Some(code) = Code::named(&written.to_lowercase()) else {
         return Ok(unknown(written));
     };
     let page = explain(code);
-    // Elsewhere than on a terminal the page is Markdown.
+    // Markdown, unless standard output is a terminal.
     output::stdout(&output::terminal_look().map_or_else(|| page.clone(), |look| drawn(&page, look)))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-/// A code that does not exist is a wrong command line.
+/// A code that does not exist is a usage error.
 fn unknown(written: &str) -> Exit {
     let lower = written.to_lowercase();
     let name = lower.rsplit_once("::").map_or(lower.as_str(), |(_, name)| name);
@@ -29,9 +33,9 @@ fn unknown(written: &str) -> Exit {
         .filter(|(distance, _)| *distance <= name.chars().count().max(6) / 3);
     let hint = near.map(|(_, near)| format!("did you mean `{near}`? ")).unwrap_or_default();
     output::stderr(&format!(
-        "error: there is no code `{written}`\n\n  {hint}`mlxcel surgery explain` lists all codes\n"
+        "error: unknown code `{written}`\n\n  {hint}`mlxcel surgery explain` lists all codes\n"
     ));
-    Exit::WrongCommandLine
+    Exit::UsageError
 }
 
 /// A page of Markdown for a terminal: paragraphs wrapped, headings and examples in colour.
@@ -42,13 +46,13 @@ fn drawn(page: &str, look: Look) -> String {
     while let Some(line) = lines.next() {
         if let Some(kind) = line.strip_prefix("```") {
             flush(&mut paragraph, &mut out, look);
-            let (word, colour) = match kind.split_once(' ') {
-                Some((_, "wrong")) => ("wrong", "31"),
-                Some((_, "right")) => ("right", "32"),
-                _ => ("", ""),
+            let (word, style) = match kind.split_once(' ') {
+                Some((_, "wrong")) => ("wrong", AnsiColor::Red.on_default()),
+                Some((_, "right")) => ("right", AnsiColor::Green.on_default()),
+                _ => ("", Style::new()),
             };
             if !word.is_empty() {
-                out.extend(["  ", &look.paint(colour, word), "\n"]);
+                out.extend(["  ", &look.paint(style, word), "\n"]);
             }
             for line in lines.by_ref().take_while(|line| *line != "```") {
                 out.extend(["    ", &look.paint(DIM, line), "\n"]);
@@ -83,7 +87,7 @@ fn list() -> String {
     let look = output::look();
     let mut out = String::new();
     for (severity, heading) in
-        [(Severity::Error, "errors"), (Severity::Warning, "warnings"), (Severity::Advice, "advice")]
+        [(Severity::Error, "errors"), (Severity::Warning, "warnings"), (Severity::Advice, "notes")]
     {
         let codes = Code::ALL.iter().filter(|code| code.severity() == severity);
         let table: Vec<_> = codes.map(|code| (code.name().to_owned(), code.summary().to_owned())).collect();

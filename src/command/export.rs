@@ -5,9 +5,11 @@ use std::path::Path;
 use serde_json::json;
 
 use super::bar::Bar;
-use super::report::{Answer, DENIED};
-use super::{Exit, Outcome, interrupt, output};
-use crate::cli::{Deny, ExportArgs, PlanFormat};
+use super::exit::Exit;
+use super::failure::Outcome;
+use super::planned::{DENIED, Planned};
+use super::{interrupt, output};
+use crate::cli::{Deny, ExportArgs, OutputFormat};
 use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
 use crate::execute::{self, ExportError, Exported};
 use crate::plan::Plan;
@@ -18,17 +20,17 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
     interrupt::listen()?;
     interrupt::hold();
     let file = SurgeryFile::read(&args.file);
-    let answer = Answer::planned(&file, &args.model);
-    let mut diagnostics = answer.diagnostics().to_vec();
-    let mut code = Exit::failed_if(answer.fails(args.deny));
-    let mut denied = answer.denied(args.deny);
+    let planned = Planned::on(&file, &args.model);
+    let mut diagnostics = planned.diagnostics().to_vec();
+    let mut code = Exit::failed_if(planned.fails(args.deny));
+    let mut denied = planned.denied(args.deny);
     let mut done = None;
-    if let (Some(plan), false) = (&answer.plan, answer.fails(args.deny)) {
+    if let (Some(plan), false) = (&planned.plan, planned.fails(args.deny)) {
         match export(plan, args) {
             Ok((exported, published)) => {
                 diagnostics.extend(exported.report.diagnostics.iter().cloned());
                 if !published {
-                    code = Exit::Failed;
+                    code = Exit::Error;
                     denied = true;
                 }
                 done = Some(Done { plan, exported, published });
@@ -38,14 +40,14 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
                 return Ok(Exit::Interrupted);
             }
             Err(error) => {
-                code = Exit::Failed;
+                code = Exit::Error;
                 diagnostics.push(Diagnostic::from(&error));
             }
         }
     }
     let written = done.as_ref().filter(|done| done.published);
     match args.format() {
-        PlanFormat::Json => {
+        OutputFormat::Json => {
             let object = json!({
                 "format_version": FORMAT_VERSION,
                 "file": args.file.to_string_lossy(),
@@ -58,18 +60,18 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
                 "diagnostics": diagnostic::json(&diagnostics, Some(&file.source)),
             });
             output::stdout(&format!("{object:#}\n")).map_err(|error| match written {
-                Some(_) => error.wrap_err(format!(
-                    "the checkpoint `{}` is complete, but what was done cannot be reported",
+                Some(_) => error.context(&format!(
+                    "the checkpoint `{}` is complete, but the report is lost",
                     shown(&args.output)
                 )),
                 None => error,
             })?;
         }
-        PlanFormat::Text => {
-            // Advice is for plans; what is asked for here is settled.
+        OutputFormat::Text => {
+            // Notes are for plans; here the work is decided.
             diagnostics.retain(|one| one.severity() > Severity::Advice);
             output::stderr(&render(&diagnostics, Some(&file.source), output::stderr_look()));
-            let mut lines = done.as_ref().map(|done| done.said(&args.output)).unwrap_or_default();
+            let mut lines = done.as_ref().map(|done| done.lines(&args.output)).unwrap_or_default();
             if denied {
                 lines.push(format!("nothing was written: {DENIED}"));
             }
@@ -81,17 +83,17 @@ pub(super) fn run(args: &ExportArgs) -> Outcome {
     Ok(code)
 }
 
-/// A plan that was carried out.
+/// An executed plan.
 struct Done<'p> {
     plan: &'p Plan,
     exported: Exported,
-    /// Whether the checkpoint is there. It is not if the report has warnings and they are denied.
+    /// Whether the checkpoint exists: not if the report has warnings and they are denied.
     published: bool,
 }
 
 impl Done<'_> {
-    /// What was done to the weights, and what was written.
-    fn said(&self, path: &Path) -> Vec<String> {
+    /// The report: what was done to the weights, and what was written.
+    fn lines(&self, path: &Path) -> Vec<String> {
         let Self { plan, exported, published } = self;
         let mut lines = exported.report.lines();
         lines.extend(exported.cleared.iter().map(|path| cleared(path)));
@@ -104,28 +106,28 @@ impl Done<'_> {
         let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
         lines.push(match plan.digest() {
             Some(digest) => format!("{written}, digest {digest}"),
-            None => format!("{written}, the model as it was: the surgery file changes nothing"),
+            None => format!("{written}, unchanged: the surgery file has no effect"),
         });
         lines
     }
 }
 
-/// What is said of a leftover that was removed.
+/// The line about a removed leftover.
 pub(super) fn cleared(path: &Path) -> String {
-    format!("removed `{}`, which a run that was killed left", shown(path))
+    format!("removed `{}`, left behind by a killed run", shown(path))
 }
 
-/// A path without control characters, which a terminal takes as orders.
+/// A path without control characters, which a terminal would obey.
 fn shown(path: &Path) -> String {
     path.display().to_string().replace(char::is_control, "\u{fffd}")
 }
 
-/// What was done, and whether it was written.
+/// Writes the checkpoint, and returns whether it was kept.
 fn export(plan: &Plan, args: &ExportArgs) -> Result<(Exported, bool), ExportError> {
     let mut bar = Bar::bytes("exporting");
     let progress = &mut |done, total| bar.set(done, total);
     let export = execute::write(plan, &args.output, progress, interrupt::stop())?;
-    // Only the report says what rounding did, so that it is asked before anything has its name.
+    // What rounding did is known only now, before the output gets its name.
     match args.deny {
         Some(Deny::Warnings) if !export.exported().report.diagnostics.is_empty() => {
             Ok((export.discard(), false))

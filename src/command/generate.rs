@@ -7,19 +7,18 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::bar::Bar;
-use super::session::{self, Ended, Model, Session, rate, seconds};
-use super::{Exit, Outcome, interrupt, output};
+use super::exit::Exit;
+use super::failure::{Failure, Outcome};
+use super::load_session::{self, Model, Session, rate, seconds};
+use super::{interrupt, output};
 use crate::cli::GenerateArgs;
+use crate::diagnostic::bytes;
 use crate::generate::{
     ChatTemplate, Defaults, Error, Extra, Generation, Limits, Request, Sampling, Start, Tokenizer, message,
 };
 use crate::weights;
 
 pub(super) fn run(args: &GenerateArgs) -> Outcome {
-    session::outcome(work(args))
-}
-
-fn work(args: &GenerateArgs) -> Result<Exit, Ended> {
     interrupt::listen()?;
     let session = Session::open(&args.model.weights, args.model.quiet)?;
     let request = request(args, &session)?;
@@ -29,11 +28,11 @@ fn work(args: &GenerateArgs) -> Result<Exit, Ended> {
     let model = session.load()?;
     let limits = Limits { vocabulary: Some(model.loaded.model.vocabulary()), ..Limits::default() };
     limits.check(&request.prompt)?;
-    answer(args, &model, request)
+    complete(args, &model, request)
 }
 
-/// What is to be generated; refuses what the model cannot take.
-fn request(args: &GenerateArgs, session: &Session<'_>) -> Result<Request, Ended> {
+/// The request. Refuses what the model cannot take.
+fn request(args: &GenerateArgs, session: &Session<'_>) -> Result<Request, Failure> {
     let config = &session.plan.base().config.json;
     let defaults = Defaults::read(&args.model.weights.model)?;
     let (prompt, text) = match (&args.tokens, &args.prompt) {
@@ -62,8 +61,9 @@ fn prompt_tokens(
     args: &GenerateArgs,
     tokenizer: &Tokenizer,
     prompt: &str,
-) -> Result<(Vec<u32>, Start), Ended> {
-    let prompt = if prompt == "-" { typed(session::standard_input()?) } else { prompt.to_owned() };
+) -> Result<(Vec<u32>, Start), Failure> {
+    let prompt =
+        if prompt == "-" { without_line_break(load_session::standard_input()?) } else { prompt.to_owned() };
     if prompt.is_empty() {
         return Err(Error::Prompt { reason: "the prompt is empty".to_owned(), help: None }.into());
     }
@@ -74,8 +74,9 @@ fn prompt_tokens(
     };
     let Some(template) = template else {
         if args.system.is_some() {
-            let reason = "the model has no chat template, so a system message has no place".to_owned();
-            let help = Some("give one with `--chat-template`, or write it into the prompt".to_owned());
+            let reason = "the model has no chat template, so it takes no system message".to_owned();
+            let help =
+                Some("pass a template with `--chat-template`, or put the text into the prompt".to_owned());
             return Err(Error::Prompt { reason, help }.into());
         }
         return Ok((tokenizer.encode(&prompt, true)?, Start::Continuation));
@@ -86,8 +87,8 @@ fn prompt_tokens(
     Ok((tokenizer.encode(&rendered, false)?, Start::Answer))
 }
 
-/// Without the line break that `echo` and editors put at the end: on the command line a prompt has none either.
-fn typed(mut text: String) -> String {
+/// A prompt without the final line break that `echo` and editors add.
+fn without_line_break(mut text: String) -> String {
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
@@ -97,23 +98,23 @@ fn typed(mut text: String) -> String {
     text
 }
 
-/// The model's own advice, overridden by flags one by one.
+/// The model's own sampling settings, each of which a flag overrides.
 fn sampling(args: &GenerateArgs, defaults: &Defaults) -> Sampling {
-    let advised = defaults.sampling();
+    let defaults = defaults.sampling();
     Sampling {
-        temperature: args.temp.unwrap_or(advised.temperature),
-        top_k: args.top_k.unwrap_or(advised.top_k),
-        top_p: args.top_p.unwrap_or(advised.top_p),
-        min_p: args.min_p.unwrap_or(advised.min_p),
-        repetition_penalty: args.repetition_penalty.unwrap_or(advised.repetition_penalty),
-        seed: args.seed.unwrap_or(advised.seed),
-        ..advised
+        temperature: args.temp.unwrap_or(defaults.temperature),
+        top_k: args.top_k.unwrap_or(defaults.top_k),
+        top_p: args.top_p.unwrap_or(defaults.top_p),
+        min_p: args.min_p.unwrap_or(defaults.min_p),
+        repetition_penalty: args.repetition_penalty.unwrap_or(defaults.repetition_penalty),
+        seed: args.seed.unwrap_or(defaults.seed),
+        ..defaults
     }
 }
 
-/// What came of a generation, also of one that was broken off.
+/// A completion, possibly interrupted.
 #[derive(Default)]
-struct Answer {
+struct Completion {
     text: Option<String>,
     tokens: Vec<u32>,
     finish: Option<&'static str>,
@@ -122,7 +123,7 @@ struct Answer {
     decode: Duration,
 }
 
-fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<Exit, Ended> {
+fn complete(args: &GenerateArgs, model: &Model, request: Request) -> Outcome {
     let prompt_len = request.prompt.len();
     let has_text = request.text.is_some();
     let mut shown = Shown { live: !args.model.json(), open: true, comma: (!has_text).then_some("") };
@@ -138,7 +139,7 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<Exit, 
         if interrupt::stop().requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(bar);
-    let mut answer = Answer { prefill: begin.elapsed(), ..Answer::default() };
+    let mut completion = Completion { prefill: begin.elapsed(), ..Completion::default() };
     if let Some(mut generation) = generation {
         loop {
             if interrupt::stop().requested() {
@@ -151,12 +152,12 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<Exit, 
             shown.piece(&piece.text, Some(piece.token))?;
             text.push_str(&piece.text);
             if !shown.open {
-                return Ok(Exit::Fine);
+                return Ok(Exit::Success);
             }
         }
         let sequence = generation.sequence();
         let times = generation.times();
-        answer = Answer {
+        completion = Completion {
             text: None,
             tokens: sequence.answer().to_vec(),
             finish: sequence.finish().map(crate::generate::FinishReason::name),
@@ -165,19 +166,19 @@ fn answer(args: &GenerateArgs, model: &Model, request: Request) -> Result<Exit, 
             decode: times.decode,
         };
     }
-    answer.text = has_text.then_some(text);
+    completion.text = has_text.then_some(text);
     shown.end()?;
     if args.model.json() {
-        output::stdout(&format!("{}\n", answer.json(model, prompt_len)))?;
+        output::stdout(&format!("{}\n", completion.json(model, prompt_len)))?;
     }
     if !args.model.quiet {
-        output::stderr(&answer.line(prompt_len));
+        output::stderr(&completion.line(prompt_len));
     }
-    Ok(if interrupt::stop().requested() { Exit::Interrupted } else { Exit::Fine })
+    Ok(if interrupt::stop().requested() { Exit::Interrupted } else { Exit::Success })
 }
 
-impl Answer {
-    /// Decoding is measured from the first token on.
+impl Completion {
+    /// Tokens per second, measured from the first token on.
     fn decode_rate(&self) -> Option<f64> {
         rate(self.tokens.len().saturating_sub(1), self.decode)
     }
@@ -202,9 +203,9 @@ impl Answer {
     fn line(&self, prompt_len: usize) -> String {
         let speed = |rate: Option<f64>| rate.map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
         let first =
-            self.first_token.map_or(String::new(), |time| format!(", the first after {}", seconds(time)));
+            self.first_token.map_or(String::new(), |time| format!(", first token after {}", seconds(time)));
         let memory = weights::peak_memory()
-            .map_or(String::new(), |bytes| format!("; peak memory {} MB", bytes / 1_000_000));
+            .map_or(String::new(), |peak| format!("; peak memory {}", bytes(peak)));
         format!(
             "read {prompt_len} tokens{}; wrote {}{}{first}{memory}\n",
             speed(rate(prompt_len, self.prefill)),
@@ -216,16 +217,16 @@ impl Answer {
 
 /// Standard output while tokens arrive.
 struct Shown {
-    /// Whether anything is shown before the end.
+    /// Whether tokens are shown as they arrive.
     live: bool,
-    /// Whether somebody still reads.
+    /// Whether something still reads.
     open: bool,
-    /// Where token ids are shown instead of text: what stands before the next.
+    /// Set if token ids are shown instead of text: what precedes the next.
     comma: Option<&'static str>,
 }
 
 impl Shown {
-    fn piece(&mut self, text: &str, token: Option<u32>) -> Result<(), Ended> {
+    fn piece(&mut self, text: &str, token: Option<u32>) -> Result<(), Failure> {
         match (self.comma, token) {
             (Some(comma), Some(token)) => {
                 self.comma = Some(",");
@@ -235,13 +236,13 @@ impl Shown {
         }
     }
 
-    fn end(&mut self) -> Result<(), Ended> {
+    fn end(&mut self) -> Result<(), Failure> {
         self.write("\n")
     }
 
-    fn write(&mut self, text: &str) -> Result<(), Ended> {
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
         if self.live && !text.is_empty() {
-            self.open = output::piece(text)?;
+            self.open = output::stdout_piece(text)?;
         }
         Ok(())
     }

@@ -1,126 +1,70 @@
-//! Ctrl-C: breaks off what can be broken off, else ends the program at once; a second one always does. What is half
-//! written goes away first.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks a command to stop, or ends the program if the command cannot stop; a
+//! second one always ends it. Half-written output is removed first.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use miette::{IntoDiagnostic, WrapErr};
-
-use super::{Exit, output};
+use super::exit::Exit;
+use super::failure::Failure;
+use super::output;
+use super::signals::{self, Hangup};
 use crate::execute::{ExportError, Stop, Stopped};
 
 static HELD: AtomicBool = AtomicBool::new(false);
 static STOP: Stop = Stop::new();
 
-/// How long standard error may take, and a command for its last words.
+/// How long standard error, or the end of a command, may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A file that outgrows the system's limit is an error from here on, and not the end.
-pub fn ignore_file_size() {
-    signals::ignore_file_size();
-}
-
-/// Takes over Ctrl-C, and whatever else asks politely to end (SIGTERM, SIGHUP).
-pub(super) fn listen() -> miette::Result<()> {
+/// Listens for Ctrl-C, SIGTERM and SIGHUP.
+pub(super) fn listen() -> Result<(), Failure> {
     let hangup = signals::ignore_hangup();
     ctrlc::set_handler(|| {
         let second = STOP.request();
         if second || !HELD.load(Ordering::SeqCst) {
-            clear();
+            clean_up();
             Exit::Interrupted.end();
         }
     })
-    .into_diagnostic()
-    .wrap_err("Ctrl-C cannot be listened for")?;
-    if hangup == signals::Hangup::Ignored {
+    .map_err(|error| Failure::new(format!("cannot listen for Ctrl-C: {error}")))?;
+    // The handler above took SIGHUP over too; under `nohup` it stays ignored.
+    if hangup == Hangup::Ignored {
         signals::ignore_hangup();
     }
     Ok(())
 }
 
-#[cfg(unix)]
-mod signals {
-    use std::ffi::c_int;
-
-    // The same on all Unix systems that there are.
-    const SIGHUP: c_int = 1;
-    // On Linux (but for MIPS) and the BSDs, macOS among them.
-    const SIGXFSZ: c_int = 25;
-    const SIG_IGN: usize = 1;
-
-    #[expect(unsafe_code, reason = "std has no way to ignore a signal")]
-    unsafe extern "C" {
-        fn signal(number: c_int, handler: usize) -> usize;
-    }
-
-    /// How the program was started: `nohup` has SIGHUP ignored.
-    #[derive(Debug, PartialEq, Eq)]
-    pub(super) enum Hangup {
-        Ignored,
-        Ends,
-    }
-
-    pub(super) fn ignore_hangup() -> Hangup {
-        if ignore(SIGHUP) == SIG_IGN { Hangup::Ignored } else { Hangup::Ends }
-    }
-
-    pub(super) fn ignore_file_size() {
-        ignore(SIGXFSZ);
-    }
-
-    #[expect(unsafe_code, reason = "std has no way to ignore a signal")]
-    fn ignore(number: c_int) -> usize {
-        // SAFETY: this is the C library's `signal`, and ignoring a signal runs no handler.
-        unsafe { signal(number, SIG_IGN) }
-    }
-}
-
-#[cfg(not(unix))]
-mod signals {
-    #[derive(Debug, PartialEq, Eq)]
-    pub(super) enum Hangup {
-        Ignored,
-        Ends,
-    }
-
-    pub(super) fn ignore_hangup() -> Hangup {
-        Hangup::Ends
-    }
-
-    pub(super) fn ignore_file_size() {}
-}
-
-/// Leaves nothing half written, and says so.
-fn clear() {
+/// Removes half-written output and reports it.
+fn clean_up() {
     match STOP.at_once() {
         Stopped::Nothing => {}
-        Stopped::Removed => say(format!("{}\n", ExportError::Interrupted)),
+        Stopped::Removed => report(format!("{}\n", ExportError::Interrupted)),
         Stopped::Left(path) => {
-            say(format!("interrupted; `{}` is left behind and can be removed\n", path.display()));
+            report(format!("interrupted; `{}` could not be removed, remove it by hand\n", path.display()));
         }
-        // The command has its last words to say, and ends by itself unless nobody listens.
+        // The command is about to print its result and ends by itself, unless its output is blocked.
         Stopped::Settled => thread::sleep(PATIENCE),
     }
 }
 
-/// Says something on standard error, unless that takes long: whoever holds it may wait for ever.
-fn say(text: String) {
-    let (said, heard) = mpsc::channel();
+/// Prints on standard error, but does not wait for a reader that is blocked.
+fn report(text: String) {
+    let (sender, printed) = mpsc::channel();
     thread::spawn(move || {
         output::stderr(&text);
-        let _ = said.send(());
+        let _ = sender.send(());
     });
-    let _ = heard.recv_timeout(PATIENCE);
+    let _ = printed.recv_timeout(PATIENCE);
 }
 
-/// From now on the first Ctrl-C only asks to [`stop`].
+/// From now on the first signal only requests a [`stop`].
 pub(super) fn hold() {
     HELD.store(true, Ordering::SeqCst);
 }
 
-/// What the first Ctrl-C asks, and what knows of anything half written.
+/// Whether a stop is requested, and what is half written.
 pub(super) fn stop() -> &'static Stop {
     &STOP
 }

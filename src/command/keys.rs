@@ -1,18 +1,19 @@
-//! `mlxcel surgery keys`: what a pattern would see.
+//! `mlxcel surgery keys`: the keys that patterns match.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-use miette::IntoDiagnostic;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{Exit, Outcome, output};
+use super::exit::Exit;
+use super::failure::Outcome;
+use super::output;
 use crate::checkpoint::{
     AffineFormat, Checkpoint, Key, ModelConfig, Origin, Packing, Role, TensorIndex, TensorInfo, Weights,
     packing,
 };
-use crate::cli::{KeysArgs, PlanFormat};
+use crate::cli::{KeysArgs, OutputFormat};
 use crate::diagnostic::{Code, Diagnostic, Source, render, rows};
 use crate::plan::{self, render::json::FORMAT_VERSION};
 use crate::surgery::{Matcher, Pattern};
@@ -29,7 +30,7 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
     let opened = match (&args.model, &args.donor) {
         (Some(model), _) => Opened::model(model),
         (None, Some(donor)) => Opened::donor(donor),
-        (None, None) => return Ok(Exit::WrongCommandLine),
+        (None, None) => return Ok(Exit::UsageError),
     };
     let Opened { weights, config } = match opened {
         Ok(opened) => opened,
@@ -51,21 +52,21 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
         return Ok(refuse(&[diagnostic], Some(text)));
     }
     match args.format() {
-        PlanFormat::Text => {
+        OutputFormat::Text => {
             let mut table: Vec<_> = keys.iter().map(|line| (line.key.to_string(), line.text())).collect();
             table.sort_by_cached_key(|(key, _)| natural(key));
             output::stdout(&rows(&table, 0, output::list_look()))?;
         }
-        PlanFormat::Json => {
+        OutputFormat::Json => {
             let document = Document { format_version: FORMAT_VERSION, keys: &keys };
-            let text = serde_json::to_string_pretty(&document).into_diagnostic()?;
-            output::stdout(&(text + "\n"))?;
+            let text = serde_json::to_string_pretty(&document);
+            output::stdout(&(text.expect("keys and numbers have a JSON form") + "\n"))?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-/// What has keys: a model, with its head restored, or weights as they are.
+/// The weights whose keys are listed: a model's, with its tied head restored, or a donor's as they are.
 struct Opened {
     weights: Weights,
     config: ModelConfig,
@@ -87,7 +88,7 @@ impl Opened {
     }
 }
 
-/// What keys are ordered by for people: layer 2 stands before layer 10.
+/// The sort key that puts layer 2 before layer 10.
 fn natural(key: &str) -> Vec<(u64, String)> {
     let part = |part: &str| match part.parse() {
         Ok(number) => (number, String::new()),
@@ -96,14 +97,14 @@ fn natural(key: &str) -> Vec<(u64, String)> {
     key.split('.').map(part).collect()
 }
 
-/// The diagnostics on standard error; those with a place have it in the pattern, which stands in for a file.
+/// Prints diagnostics on standard error. Their labels are places in the pattern, which takes the place of a file.
 fn refuse(diagnostics: &[Diagnostic], pattern: Option<&str>) -> Exit {
     let source = pattern.map(|text| Source { path: "PATTERN".into(), text: text.into() });
     output::stderr(&render(diagnostics, source.as_ref(), output::stderr_look()));
-    Exit::Failed
+    Exit::Error
 }
 
-/// The JSON document, of which one key at a time is an object in memory.
+/// The JSON document. One key at a time becomes a JSON object in memory.
 #[derive(Serialize)]
 struct Document<'l> {
     format_version: &'static str,
@@ -116,13 +117,13 @@ impl Serialize for Line<'_> {
     }
 }
 
-/// One key and what is known of it.
+/// One key and its properties.
 struct Line<'b> {
     key: &'b Key,
     info: &'b TensorInfo,
     role: Option<&'static str>,
     affine: Option<AffineFormat>,
-    /// What the text model calls it, where that is another name.
+    /// The text model's name for it, if that differs.
     text_key: Option<String>,
 }
 
@@ -178,7 +179,7 @@ impl<'b> Line<'b> {
     }
 }
 
-/// A role by the name most families give it; `None` for a tensor that plays none.
+/// The name that most families give a role; `None` for `Other`.
 fn role(role: Role) -> Option<&'static str> {
     Some(match role {
         Role::Query => "q_proj",

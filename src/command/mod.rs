@@ -1,6 +1,5 @@
-//! One file a command. Commands are the only place that prints; each says by its exit code how it ended.
+//! The program's commands, one file each. Only commands print; the exit code says how a command ended.
 
-mod about;
 mod bar;
 mod check;
 #[cfg(feature = "mlx")]
@@ -9,45 +8,59 @@ mod diff;
 mod exit;
 mod explain;
 mod export;
+mod failure;
 #[cfg(feature = "mlx")]
 mod generate;
 mod interrupt;
 mod keys;
 #[cfg(feature = "mlx")]
 mod load_error;
-pub mod output;
+#[cfg(feature = "mlx")]
+mod load_session;
+mod meta;
+mod output;
 mod plan;
-mod refuse;
-mod report;
+mod planned;
 #[cfg(feature = "mlx")]
 mod score;
 #[cfg(feature = "mlx")]
 mod serve;
-#[cfg(feature = "mlx")]
-mod session;
+mod signals;
 mod threads;
+mod usage_error;
 
-pub use exit::Exit;
-pub use interrupt::ignore_file_size;
-pub use refuse::refuse;
-pub use threads::with_stack;
+use clap::Parser as _;
 
-use crate::cli::{Command, SurgeryCommand};
+use crate::cli::{Cli, Command, SurgeryCommand};
+use exit::Exit;
+#[cfg(not(feature = "mlx"))]
+use failure::Failure;
+use failure::Outcome;
 
-/// How a command ended, or why it could not run to its end (exit code 1).
-pub type Outcome = miette::Result<Exit>;
+/// The program: parses the command line, runs the command, ends with its exit code.
+pub fn main() -> ! {
+    signals::ignore_file_size();
+    threads::with_stack(parse_and_run).end()
+}
 
-/// Runs a command to its end.
-#[must_use]
-pub fn run(command: Command) -> Exit {
-    let outcome = threads::start().and_then(|()| carry_out(command));
-    outcome.unwrap_or_else(|report| {
-        output::stderr(&format!("{report:?}\n"));
-        Exit::Failed
+// Not inlined: its frame must not be on the stack that `with_stack` may replace.
+#[inline(never)]
+fn parse_and_run() -> Exit {
+    match Cli::try_parse().and_then(Cli::checked) {
+        Ok(cli) => run(cli.command),
+        Err(error) => usage_error::print(error),
+    }
+}
+
+fn run(command: Command) -> Exit {
+    let outcome = threads::start().and_then(|()| dispatch(command));
+    outcome.unwrap_or_else(|failure| {
+        output::stderr(&failure.text(output::stderr_look()));
+        Exit::Error
     })
 }
 
-fn carry_out(command: Command) -> Outcome {
+fn dispatch(command: Command) -> Outcome {
     match command {
         Command::Surgery(command) => match command {
             SurgeryCommand::Plan(args) => plan::run(&args),
@@ -56,10 +69,10 @@ fn carry_out(command: Command) -> Outcome {
             SurgeryCommand::Export(args) => export::run(&args),
             SurgeryCommand::Diff(args) => diff::run(&args),
             SurgeryCommand::Explain(args) => explain::run(&args),
-            SurgeryCommand::Schema => about::schema(),
+            SurgeryCommand::Schema => meta::schema(),
         },
-        Command::Completions { shell } => about::completions(shell),
-        Command::Man { command } => about::man(&command),
+        Command::Completions { shell } => meta::completions(shell),
+        Command::Man { command } => meta::man(&command),
         #[cfg(feature = "mlx")]
         Command::Generate(args) => generate::run(&args),
         #[cfg(feature = "mlx")]
@@ -75,11 +88,9 @@ fn carry_out(command: Command) -> Outcome {
     }
 }
 
-/// The answer of a binary that cannot compute.
+/// The error of a binary that cannot compute.
 #[cfg(not(feature = "mlx"))]
-fn needs_mlx(command: &str) -> miette::Report {
-    miette::miette!(
-        help = "build mlxcel with its default features; the `surgery` commands work without",
-        "`{command}` needs MLX, and this binary was built without it"
-    )
+fn needs_mlx(command: &str) -> Failure {
+    Failure::new(format!("`{command}` needs MLX, and this binary was built without it"))
+        .help("build mlxcel with its default features; the `surgery` commands work without them")
 }

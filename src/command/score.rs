@@ -5,12 +5,13 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use miette::miette;
 use serde_json::json;
 
+use super::exit::Exit;
 use super::export::cleared;
-use super::session::{self, Ended, Session, rate, seconds};
-use super::{Exit, Outcome, interrupt, output};
+use super::failure::{Failure, Outcome};
+use super::load_session::{self, Session, rate, seconds};
+use super::{interrupt, output};
 use crate::checkpoint::neighbour;
 use crate::cli::ScoreArgs;
 use crate::diagnostic::system;
@@ -19,14 +20,10 @@ use crate::generate::{Error, Limits, Score, Tokenizer, read_text, score};
 use crate::weights;
 
 pub(super) fn run(args: &ScoreArgs) -> Outcome {
-    session::outcome(work(args))
-}
-
-fn work(args: &ScoreArgs) -> Result<Exit, Ended> {
     interrupt::listen()?;
     if let Some(path) = args.logits.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
-        let reason = "exists already, and nothing is written over".to_owned();
-        let help = Some("remove it, or name another file".to_owned());
+        let reason = "exists already and is not overwritten".to_owned();
+        let help = Some("remove it or name another file".to_owned());
         return Err(Error::File { path: path.to_owned(), reason, help }.into());
     }
     let session = Session::open(&args.model.weights, args.model.quiet)?;
@@ -71,7 +68,7 @@ fn work(args: &ScoreArgs) -> Result<Exit, Ended> {
     };
     output::stdout(&text).map_err(|error| match &args.logits {
         Some(path) => {
-            error.wrap_err(format!("the logits `{}` are complete, but not the score", path.display()))
+            error.context(&format!("the logits `{}` are complete, but the score is lost", path.display()))
         }
         None => error,
     })?;
@@ -79,29 +76,29 @@ fn work(args: &ScoreArgs) -> Result<Exit, Ended> {
         let speed = rate(tokens.len(), time).map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
         output::stderr(&format!("scored {} tokens in {}{speed}\n", tokens.len(), seconds(time)));
     }
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Ended> {
+fn tokens(args: &ScoreArgs) -> Result<Vec<u32>, Failure> {
     if let Some(tokens) = &args.tokens {
         return Ok(tokens.clone());
     }
-    let Some(path) = &args.text else { return Err(miette!("there is no text to score").into()) };
+    let Some(path) = &args.text else { return Err(Failure::new("there is no text to score")) };
     let tokenizer = Tokenizer::open(&args.model.weights.model)?;
-    let text = if session::is_standard_input(path) {
-        session::standard_input()?
+    let text = if load_session::is_standard_input(path) {
+        load_session::standard_input()?
     } else {
-        read_text(path).map_err(named)?
+        read_text(path).map_err(hint_at_text)?
     };
     if text.is_empty() {
-        return Err(miette!("the text to score is empty").into());
+        return Err(Failure::new("the text to score is empty"));
     }
     Ok(tokenizer.encode(&text, true)?)
 }
 
-/// What cannot be found under its name, or is too long for one, may be the text itself.
-fn named(error: Error) -> Error {
-    const TEXT: &str = "`--text` takes a file that holds the text, or `-` for standard input";
+/// Adds a hint where the name is no file's: it may be the text itself.
+fn hint_at_text(error: Error) -> Error {
+    const TEXT: &str = "`--text` takes a file with the text, or `-` for standard input";
     let Error::File { path, reason, help } = error else { return error };
     let help = match path.symlink_metadata().map_err(|error| error.kind()) {
         Err(ErrorKind::NotFound) => {
@@ -117,12 +114,12 @@ fn named(error: Error) -> Error {
     Error::File { path, reason, help }
 }
 
-/// One line a token, and the perplexity.
+/// One line per token, and the perplexity.
 fn table(tokens: &[u32], score: &Score) -> String {
     let mut text = String::new();
     for (token, logprob) in tokens.iter().zip(&score.logprobs) {
         let logprob = logprob.map_or_else(|| "-".to_owned(), |logprob| format!("{logprob:.6}"));
-        // Writing to a string does not fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{token}\t{logprob}");
     }
     if let Some(perplexity) = score.perplexity() {
@@ -138,11 +135,11 @@ struct LogitsFile<'p> {
 }
 
 impl<'p> LogitsFile<'p> {
-    fn begin(path: &'p Path, tokens: usize, vocabulary: usize) -> Result<Self, Ended> {
+    fn begin(path: &'p Path, tokens: usize, vocabulary: usize) -> Result<Self, Failure> {
         let bytes = tokens * vocabulary * 4;
         let logits = json!({"dtype": "F32", "shape": [tokens, vocabulary], "data_offsets": [0, bytes]});
         let mut header = json!({"logits": logits}).to_string();
-        // The data begins at a multiple of 8.
+        // The data begins at a multiple of 8 bytes.
         header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
         let open = || {
             let mut file = BufWriter::with_capacity(1 << 20, NewFile::begin(path, interrupt::stop())?);
@@ -163,7 +160,7 @@ impl<'p> LogitsFile<'p> {
             .map_err(|error| cannot_write(self.path, &error))
     }
 
-    fn end(self) -> Result<(), Ended> {
+    fn end(self) -> Result<(), Failure> {
         let Self { path, file } = self;
         let file = file.into_inner().map_err(|error| cannot_write(path, error.error()))?;
         Ok(file.publish().map_err(|error| cannot_write(path, &error))?)

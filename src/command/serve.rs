@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use miette::{IntoDiagnostic, WrapErr, miette};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 
-use super::session::{self, Ended, Session};
-use super::{Exit, Outcome, output};
+use super::exit::Exit;
+use super::failure::{Failure, Outcome};
+use super::load_session::{self, Session, surgery_line};
+use super::output;
 use crate::cli::{LogFormat, ServeArgs};
 use crate::diagnostic::Diagnostic;
 use crate::generate::read_text;
@@ -17,12 +18,8 @@ use crate::plan::Plan;
 use crate::serve::{self, Address, Identity, Keys, Ready, Service, Settings, Surgery, Texts};
 use crate::weights::Progress;
 
+/// Plans, reads the files beside the weights, binds the port, and only then loads.
 pub(super) fn run(args: &ServeArgs) -> Outcome {
-    session::outcome(work(args))
-}
-
-/// Plans, reads what stands beside the weights, binds the port, and only then loads.
-fn work(args: &ServeArgs) -> Result<Exit, Ended> {
     let (plan, source) = Session::open(&args.weights, args.quiet)?.into_parts();
     let settings = settings(args)?;
     let config = &plan.base().config.json;
@@ -41,53 +38,52 @@ fn work(args: &ServeArgs) -> Result<Exit, Ended> {
         // Deeply nested schemas are followed by recursion.
         .thread_stack_size(16 << 20)
         .build()
-        .into_diagnostic()
-        .wrap_err("the server cannot start")?;
+        .map_err(|error| Failure::io("cannot start the server", &error))?;
     let id = model_id(&args.weights.model);
     let context = texts.context();
-    let precision = session::precision(args.weights.dtype);
+    let precision = load_session::precision(args.weights.dtype);
     let keep_base = args.keep_base;
     let ended = runtime.block_on(async {
         let service = Service::bind(&address, settings, texts, surgery)
             .await
-            .map_err(|error| miette!("{} cannot be listened at: {error}", shown(&address)))?;
-        let url = service.url().into_diagnostic()?;
+            .map_err(|error| Failure::io(&format!("cannot listen on {}", shown(&address)), &error))?;
+        let url = service.url().map_err(|error| Failure::io("cannot get the server's address", &error))?;
         output::stdout(&format!("{url}\n"))?;
         warn_if_open(args);
         let shutdown = shutdown()?;
         let load = move |progress: &mut dyn FnMut(Progress)| {
             load(plan, load::Options { precision }, id, context, keep_base, progress)
         };
-        Ok::<_, miette::Report>(service.run(load, shutdown).await)
+        Ok::<_, Failure>(service.run(load, shutdown).await)
     })?;
     match ended {
-        // The model thread may be deep in a library that does not take destructors well.
+        // Without destructors: the model thread may be inside a library.
         serve::Ended::Stopped => {
             tracing::info!("stopped");
-            Exit::Fine.end()
+            Exit::Success.end()
         }
         serve::Ended::Refused(error) => {
-            session::say(&[Diagnostic::from(&error)], source.as_ref());
-            Exit::Failed.end()
+            load_session::print(&[Diagnostic::from(&error)], source.as_ref());
+            Exit::Error.end()
         }
         serve::Ended::Broken => {
             tracing::error!("the engine has ended");
-            Exit::Failed.end()
+            Exit::Error.end()
         }
     }
 }
 
-fn settings(args: &ServeArgs) -> Result<Settings, Ended> {
+fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     let mut keys = Keys::of(args.api_key.as_deref().unwrap_or_default());
     if let Some(file) = &args.api_key_file {
         let of_file = Keys::of(&read_text(file)?);
         if of_file.is_empty() {
-            return Err(miette!("`{}` holds no key", file.display()).into());
+            return Err(Failure::new(format!("`{}` has no API key", file.display())));
         }
         keys = keys.and(of_file);
     }
     if args.api_key.is_some() && keys.is_empty() {
-        return Err(miette!("the API key is empty").into());
+        return Err(Failure::new("the API key is empty"));
     }
     Ok(Settings {
         alias: args.alias.clone(),
@@ -103,7 +99,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Ended> {
     })
 }
 
-/// Loads on the model thread, and logs what the surgery did: one line an operation.
+/// Loads on the model thread, and logs what the surgery did, one line per operation.
 fn load(
     plan: Plan,
     options: load::Options,
@@ -122,7 +118,7 @@ fn load(
     if let Some(file) = &identity.surgery.file {
         tracing::info!(file, digest = identity.surgery.mark(), "surgery");
         for line in loaded.report.lines() {
-            tracing::info!("surgery: {line}");
+            tracing::info!("{}", surgery_line(&line));
         }
         for diagnostic in &loaded.report.diagnostics {
             tracing::warn!("surgery: {}", diagnostic.message);
@@ -134,7 +130,7 @@ fn load(
         model = identity.id,
         fingerprint = identity.fingerprint,
         seconds,
-        "loaded: {}",
+        "loaded; {}",
         policy.line()
     );
     let models = std::iter::once((identity, model)).chain(beside).collect();
@@ -147,12 +143,12 @@ fn model_id(dir: &Path) -> String {
     whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The first of Ctrl-C and SIGTERM ends the server in good order, the second at once.
-fn shutdown() -> miette::Result<impl Future<Output = ()>> {
-    let listen = |kind| signal(kind).into_diagnostic().wrap_err("signals cannot be listened for");
+/// The first Ctrl-C or SIGTERM shuts the server down gracefully, the second at once.
+fn shutdown() -> Result<impl Future<Output = ()>, Failure> {
+    let listen = |kind| signal(kind).map_err(|error| Failure::io("cannot listen for signals", &error));
     let (mut interrupts, mut terminations) =
         (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let (first, told) = tokio::sync::oneshot::channel();
+    let (first, requested) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
         let mut first = Some(first);
         loop {
@@ -162,14 +158,14 @@ fn shutdown() -> miette::Result<impl Future<Output = ()>> {
             }
             match first.take() {
                 None => Exit::Interrupted.end(),
-                // Nobody waits any more where the server ends by itself.
+                // The receiver is gone if the server is ending by itself.
                 Some(first) => drop(first.send(())),
             }
         }
     });
     Ok(async {
-        if told.await.is_ok() {
-            tracing::info!("stopping; once more to stop at once");
+        if requested.await.is_ok() {
+            tracing::info!("shutting down; send the signal again to stop at once");
         }
     })
 }
@@ -179,7 +175,7 @@ fn log(args: &ServeArgs) {
     let log = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)
-        // Where standard error cannot be written (a full disk), complaining about that on it would be a panic.
+        // If standard error cannot be written (a full disk), reporting that on it would panic.
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match args.log_format {
@@ -188,13 +184,13 @@ fn log(args: &ServeArgs) {
     }
 }
 
-/// Whoever reaches the port may use the model, and read what it was told to be.
+/// Without a key, everyone who reaches the port may use the model and read its identity.
 fn warn_if_open(args: &ServeArgs) {
     let keyless = args.api_key.is_none() && args.api_key_file.is_none();
     let loopback = args.host == "localhost"
         || args.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     if keyless && !loopback && args.unix_socket.is_none() {
-        tracing::warn!("anybody who can reach {} may use this server: set an API key", args.host);
+        tracing::warn!("anyone who can reach {} may use this server; set an API key", args.host);
     }
 }
 

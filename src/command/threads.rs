@@ -1,46 +1,43 @@
-//! The threads that planning and executing share: started here, so that a system that gives none is an error. And the one
-//! that everything else runs on.
+//! The thread pool that planning and executing share, started here so that a system that refuses threads is an error; and
+//! the stack that everything else runs on.
 
-use std::{env, panic, thread};
+use std::{env, io, panic, thread};
 
-use miette::miette;
 use rayon::ThreadPoolBuilder;
 use rustix::process::{Resource, getrlimit};
 
-use super::Exit;
+use super::exit::Exit;
+use super::failure::Failure;
 
-/// What systems usually give the main thread.
+/// The usual stack of a main thread, in bytes.
 const STACK: usize = 8 << 20;
 
-/// Runs `work` where it has a stack of the usual size: here, unless the limit (`ulimit -s`) is less than half of that. A
-/// YAML text with brackets in brackets takes half a megabyte to read, and the command line a quarter where nothing is
-/// optimized.
-pub fn with_stack(work: fn() -> Exit) -> Exit {
+/// Runs `work` on a stack of the usual size: on this thread, unless its limit (`ulimit -s`) is less than half of that.
+/// Parsing deeply nested YAML takes half a megabyte, and parsing the command line a quarter in a debug build.
+pub(super) fn with_stack(work: fn() -> Exit) -> Exit {
     if getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= STACK as u64 / 2) {
         return work();
     }
     match thread::Builder::new().stack_size(STACK).spawn(work) {
         Ok(thread) => thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)),
-        // It may still do.
+        // The small stack may still be enough.
         Err(_) => work(),
     }
 }
 
-/// More threads than this are in each other's way; rayon takes any number from its environment variable, and a number
-/// that the system does not allow keeps it busy for ever.
-const MOST: usize = 512;
+/// The maximum number of threads. More slow each other down; rayon takes any number from its environment variable, and
+/// tries forever to start threads that the system does not allow.
+const MAX_THREADS: usize = 512;
 
-/// Starts as many threads as there are cores, or as `RAYON_NUM_THREADS` says.
-pub(super) fn start() -> miette::Result<()> {
+/// Starts one thread per core, or as many as `RAYON_NUM_THREADS` says.
+pub(super) fn start() -> Result<(), Failure> {
     let asked = env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse::<usize>().ok());
-    // None asked for is as many as there are cores.
-    let number = asked.filter(|&asked| asked > MOST).map_or(0, |_| MOST);
+    // 0 leaves the number to rayon.
+    let number = asked.filter(|&asked| asked > MAX_THREADS).map_or(0, |_| MAX_THREADS);
     ThreadPoolBuilder::new().num_threads(number).build_global().map_err(|error| {
-        miette!(
-            help = "raise the limit of processes (`ulimit -u`, or the container's), or ask for fewer threads \
-                    (`RAYON_NUM_THREADS=1`)",
-            "the system gives no threads: {}",
-            crate::diagnostic::system::says(&std::io::Error::other(error))
+        Failure::io("cannot start threads", &io::Error::other(error)).help(
+            "raise the limit of processes (`ulimit -u`, or the container's) or use fewer threads \
+             (`RAYON_NUM_THREADS=1`)",
         )
     })
 }

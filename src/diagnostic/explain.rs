@@ -2,27 +2,26 @@
 
 use super::{Code, Severity};
 
-/// One section a code, headed by its name; see the test below.
+/// One section per code, headed by its name.
 const PAGES: &str = include_str!("explain.md");
 
 /// A code's page, in Markdown, headed by its full name.
 #[must_use]
 pub fn explain(code: Code) -> String {
-    let (summary, severity) = (code.summary(), code.severity().name());
-    format!("# {code}\n\n{severity}: {summary}\n\n{}\n", body(code))
+    format!("# {code}\n\n{}: {}\n\n{}\n", code.severity().word(), code.summary(), body(code))
 }
 
 /// All pages as one document.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
-        "# Diagnostics\n\nEverything that mlxcel can say about a surgery file, the model it is for and the donors it \
-         names. An error means that there is no plan and nothing is loaded. A warning is probably not what was meant \
-         (`--deny warnings`, which `surgery plan`, `surgery check` and `surgery export` take, makes it count); advice is worth knowing. `mlxcel surgery explain CODE` shows one of these \
-         pages.\n",
+        "# Diagnostics\n\nEverything that mlxcel reports about a surgery file, its model and its donors. An error \
+         means that there is no plan and nothing is loaded. A warning is probably a mistake; `--deny warnings` of \
+         `surgery plan`, `surgery check` and `surgery export` makes it an error. A note is worth knowing (its \
+         `severity` in JSON is `advice`). `mlxcel surgery explain CODE` shows one of these pages.\n",
     );
     for (severity, heading) in
-        [(Severity::Error, "Errors"), (Severity::Warning, "Warnings"), (Severity::Advice, "Advice")]
+        [(Severity::Error, "Errors"), (Severity::Warning, "Warnings"), (Severity::Advice, "Notes")]
     {
         page.push_str("\n## ");
         page.push_str(heading);
@@ -50,7 +49,7 @@ mod tests {
         let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
         assert_eq!(headings, names);
         for code in Code::ALL {
-            assert!(body(*code).len() > 60, "`{code}` is hardly explained");
+            assert!(body(*code).len() > 60, "the page of `{code}` is too short");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Diagnostics as workflow commands, which GitHub shows beside the line they are about.
+//! Diagnostics as workflow commands, which GitHub shows as annotations.
 
 use std::fmt::Write;
 
 use super::position::Lines;
 use super::{Diagnostic, Severity, Source, uri};
 
-/// One line a diagnostic: `::error file=…,line=…,endLine=…,col=…,endColumn=…,title=…::message`. Without a place in the
-/// YAML only the file is named, without a source not even that. Advice is a `notice`.
+/// One line per diagnostic: `::error file=…,line=…,endLine=…,col=…,endColumn=…,title=…::message`. A diagnostic without
+/// labels names only the file, without a source nothing. A note is a `notice`.
 #[must_use]
 pub fn github(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
     let lines = source.map(|source| Lines::new(&source.text));
@@ -20,7 +20,7 @@ pub fn github(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
             let (start, end) = lines.range(&label.span);
             properties.push(("line", start.line.to_string()));
             properties.push(("endLine", end.line.to_string()));
-            // GitHub wants columns only within one line.
+            // GitHub takes columns only within one line.
             if start.line == end.line {
                 properties.push(("col", start.column.to_string()));
                 properties.push(("endColumn", end.column.to_string()));
@@ -40,11 +40,10 @@ pub fn github(diagnostics: &[Diagnostic], source: Option<&Source>) -> String {
     out
 }
 
-/// GitHub's escapes for the text of a command. Names of files may have any other control characters, which are for
-/// terminals.
+/// GitHub's escapes for the text of a command. Other control characters, which file names may have, are replaced.
 fn data(text: &str) -> String {
     let escaped = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    escaped.replace(|sign: char| sign.is_control() && sign != '\t', "\u{fffd}")
+    escaped.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}")
 }
 
 /// GitHub's escapes for a property, which ends at `,` or `:`.
@@ -58,7 +57,7 @@ mod tests {
     use crate::diagnostic::Code;
 
     #[test]
-    fn a_diagnostic_is_one_line_and_its_signs_are_escaped() {
+    fn a_diagnostic_is_one_line_with_special_characters_escaped() {
         let source = Source { path: "./a,b:c%.yaml".into(), text: "version: 1\nx: é\n".into() };
         let diagnostic = Diagnostic::new(Code::UnknownField, "50% of\r\n`x\u{1b}[31m`: wrong, really")
             .label(11..12, "")
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_over_lines_has_no_columns_and_no_place_needs_none() {
+    fn a_span_over_several_lines_has_no_columns() {
         let source = Source { path: "a.yaml".into(), text: "a\nb\n".into() };
         let wide = Diagnostic::new(Code::Syntax, "x").label(0..3, "");
         let advice = Diagnostic::new(Code::NoEffect, "y");

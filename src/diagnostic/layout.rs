@@ -1,4 +1,4 @@
-//! Text within a width: wrapping, columns, sizes.
+//! Text within a width: wrapping and columns.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,29 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{DIM, Look};
 
-/// The columns that a text takes on a terminal.
+/// The columns that a text occupies on a terminal.
 #[must_use]
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// Breaks a text between words so that no line is wider than `width`. A word that is wider is broken behind a `.`, `/`,
-/// `,` or `_`, or where it must.
+/// Breaks a text between words so that no line is wider than `width`. A wider word is broken after a `.`, `/`, `,` or
+/// `_`, or else anywhere.
 #[must_use]
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    fill(text, width, |word| break_word(word, width.max(1)))
+}
+
+/// Breaks a text between words only: a word that is wider than `width` has a line of its own, so that it can be copied.
+pub(super) fn wrap_whole(text: &str, width: usize) -> Vec<String> {
+    fill(text, width, |word| vec![word])
+}
+
+/// Fills lines with words. `parts` breaks a word; a line ends between two parts.
+fn fill<'t>(text: &'t str, width: usize, parts: impl Fn(&'t str) -> Vec<&'t str>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words(text).map(str::trim).filter(|word| !word.is_empty()) {
-        let mut parts = break_word(word, width.max(1)).into_iter();
+        let mut parts = parts(word).into_iter();
         match (lines.last_mut(), parts.next()) {
             (Some(line), Some(part)) if columns(line) + 1 + columns(part) <= width => {
                 line.push(' ');
@@ -31,15 +41,15 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A text's words, each with the spaces behind it. What stands in backticks is one word, unless it is long.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    const LONGEST: usize = 48;
+/// A text's words, each with the spaces behind it. A quotation in backticks is one word, unless it is long.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    const MAX_QUOTATION: usize = 48;
     let mut rest = text;
     std::iter::from_fn(move || {
         let mut end = rest.find(' ').unwrap_or(rest.len());
         let open = rest[..end].find('`').filter(|at| !rest[at + 1..end].contains('`'));
         if let Some(length) = open.and_then(|at| rest[at + 1..].find('`').map(|close| at + close + 2))
-            && length <= LONGEST
+            && length <= MAX_QUOTATION
         {
             end = rest[length..].find(' ').map_or(rest.len(), |after| length + after);
         }
@@ -74,14 +84,14 @@ fn break_word(mut word: &str, width: usize) -> Vec<&str> {
     parts
 }
 
-/// Rows of a name and what is to be said of it, indented: in two columns where there is room, else one under the other.
+/// Rows of a name and its details, indented: side by side where there is room, else the details below the name.
 #[must_use]
-pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
+pub(crate) fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
     const GAP: usize = 4;
     let name_width = first_column(rows, look.width.saturating_sub(indent + GAP));
     let second = indent + name_width + GAP;
     let room = look.width.saturating_sub(second);
-    // Short names leave room enough for details of several lines.
+    // Beside short names there is room enough for details of several lines.
     let wrapped = second <= look.width / 2;
     let side_by_side =
         |name: &str, detail: &str| columns(name) <= name_width && (columns(detail) <= room || wrapped);
@@ -111,7 +121,7 @@ pub fn rows(rows: &[(String, String)], indent: usize, look: Look) -> String {
     out
 }
 
-/// How wide names are, without those that are so long that most rows would be broken for their sake.
+/// The width of the column of names. Names that are so long that most details would not fit beside them do not count.
 fn first_column(rows: &[(String, String)], room: usize) -> usize {
     let mut widths: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for (name, detail) in rows {
@@ -123,33 +133,10 @@ fn first_column(rows: &[(String, String)], room: usize) -> usize {
     };
     let best = widths.keys().map(|&(name, _)| (fit(name), name)).max();
     match best {
-        // Where nothing fits beside anything, the longest name decides.
+        // If no row fits side by side, the longest name decides.
         Some((1.., width)) => width,
         _ => widths.keys().next_back().map_or(0, |&(name, _)| name),
     }
-}
-
-/// A size in decimal units, three digits or so: `184 kB`, `2.26 GB`.
-#[must_use]
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub fn bytes(count: u64) -> String {
-    let (mut unit, mut size) = ("B", count as f64);
-    for larger in ["kB", "MB", "GB", "TB", "PB"] {
-        if size < 999.5 {
-            break;
-        }
-        (unit, size) = (larger, size / 1000.0);
-    }
-    match unit {
-        "B" => format!("{count} B"),
-        _ if size < 9.995 => format!("{} {unit}", trimmed(&format!("{size:.2}"))),
-        _ if size < 99.95 => format!("{} {unit}", trimmed(&format!("{size:.1}"))),
-        _ => format!("{size:.0} {unit}"),
-    }
-}
-
-fn trimmed(number: &str) -> &str {
-    number.trim_end_matches('0').trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -163,8 +150,9 @@ mod tests {
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(wrap("重みの名前", 4), ["重み", "の名", "前"]);
         assert!(wrap("", 10).is_empty());
+        assert_eq!(wrap_whole("a model.layers.0.weight b", 10), ["a", "model.layers.0.weight", "b"]);
         let quoted = ["see", "`a b c`,", "d"];
-        assert_eq!(wrap("see `a b c`, d", 8), quoted, "what is in backticks stays whole");
+        assert_eq!(wrap("see `a b c`, d", 8), quoted, "a quotation stays whole");
         assert_eq!(words(" a  `b c").collect::<Vec<_>>(), [" ", "a  ", "`b ", "c"]);
     }
 
@@ -174,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stand_in_columns_where_they_fit_and_below_each_other_where_not() {
+    fn details_are_beside_names_where_they_fit_and_below_them_where_not() {
         let table =
             [("a.weight".to_owned(), "1 tensor".to_owned()), ("b".to_owned(), "2 tensors".to_owned())];
         assert_eq!(rows(&table, 2, Look::PLAIN), "  a.weight    1 tensor\n  b           2 tensors\n");
@@ -187,29 +175,12 @@ mod tests {
         assert_eq!(
             rows(&one, 2, less),
             "  a.weight    1 tensor\n  a.very.long.name.of.a.weight\n    2 tensors\n  b           3 tensors\n",
-            "one long row stands alone on two lines"
+            "one long row takes two lines"
         );
         let long = [("a".to_owned(), "four words stand here, and more".to_owned())];
         let less = Look { width: 30, ..Look::PLAIN };
         assert_eq!(rows(&long, 2, less), "  a    four words stand here,\n       and more\n");
         let narrow = Look { width: 12, ..Look::PLAIN };
         assert_eq!(rows(&table, 2, narrow), "  a.weight\n    1 tensor\n  b\n    2\n    tensors\n");
-    }
-
-    #[test]
-    fn sizes_have_three_digits_or_so() {
-        for (count, text) in [
-            (0, "0 B"),
-            (999, "999 B"),
-            (1000, "1 kB"),
-            (183_600, "184 kB"),
-            (999_499, "999 kB"),
-            (999_500, "1 MB"),
-            (23_800_000, "23.8 MB"),
-            (2_262_000_000, "2.26 GB"),
-            (u64::MAX, "18447 PB"),
-        ] {
-            assert_eq!(bytes(count), text);
-        }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::Span;
 
-/// A place as people count: lines and columns from 1, columns in characters.
+/// A line and a column, both 1-based; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-/// Where lines begin: behind LF, CR LF, or a CR alone, which ends a line of YAML too.
+/// The byte offsets of lines: after LF, CR LF, or a lone CR, which ends a line of YAML too.
 pub(crate) fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     let breaks = text.bytes().enumerate().filter(|&(at, byte)| match byte {
         b'\n' => true,
@@ -19,7 +19,7 @@ pub(crate) fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     std::iter::once(0).chain(breaks.map(|(at, _)| at + 1))
 }
 
-/// A text's lines; the last may have no end.
+/// A text's lines, at least one; the last may have no line break.
 #[derive(Debug)]
 pub(super) struct Lines<'t> {
     text: &'t str,
@@ -31,17 +31,12 @@ impl<'t> Lines<'t> {
         Self { text, starts: line_starts(text).collect() }
     }
 
-    /// At least one.
-    pub(super) fn count(&self) -> usize {
-        self.starts.len()
-    }
-
-    /// The 0-based line that a byte is on.
+    /// The 0-based line of a byte.
     pub(super) fn line_of(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
-    /// A line without its end.
+    /// A line without its line break.
     pub(super) fn text(&self, line: usize) -> &'t str {
         let start = self.starts.get(line).copied().unwrap_or(self.text.len());
         let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
@@ -65,7 +60,7 @@ impl<'t> Lines<'t> {
         Position { line: line + 1, column: before.chars().count() + 1 }
     }
 
-    /// Where a span begins, and the place just behind it.
+    /// Where a span begins and ends (exclusive).
     pub(super) fn range(&self, span: &Span) -> (Position, Position) {
         let span = self.clamp(span);
         (self.position(span.start), self.position(span.end))

@@ -1,175 +1,184 @@
-//! Diagnostics as text for people, drawn by miette.
+//! Diagnostics as text for people, in rustc's style: `error[code]: message`, the labelled lines, `help: …`.
 //!
-//! miette is given an excerpt instead of the file: the lines that matter, cut to the width there is and free of
-//! control characters, with everything else left empty. So a file of one long line, or one that holds escape
-//! sequences, cannot spoil the terminal.
+//! `annotate-snippets` draws lines and labels. Here headings and help are wrapped, which it does not do, and text from
+//! strangers is made safe to print.
 
-use std::fmt::{self, Write};
-use std::ops::Range;
+use std::fmt::Write;
 
-use miette::{
-    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
-    SourceSpan, SpanContents, ThemeCharacters, ThemeStyles,
-};
-use textwrap::core::Word;
-use textwrap::{WordSeparator, WordSplitter};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
-use super::excerpt::{Excerpt, sanitize};
-use super::layout::words;
-use super::{Diagnostic, Look, Severity, Source, columns};
+use super::layout::wrap_whole;
+use super::position::Lines;
+use super::sanitize::sanitize;
+use super::{BOLD, Diagnostic, Label, Look, Severity, Source, Span, columns};
 
-/// On terminals narrower than this, labels that find no room are left out.
-const NARROW: usize = 60;
-/// Columns that the drawing takes beside a label's text and what it points at.
-const BESIDE: usize = 16;
-
-/// More than these are counted, not shown.
-const MOST: usize = 100;
+/// Maximum number of diagnostics shown; the rest is only counted.
+const MAX_DIAGNOSTICS: usize = 100;
+/// Longest line in bytes that is shown. Drawing takes time in proportion to a line, however little of it is shown.
+const MAX_LINE: usize = 1 << 16;
+/// Columns beside a label's text that its line needs at least: line number, separators, something to point at.
+const BESIDE_LABEL: usize = 16;
+/// Columns by which the continued lines of a heading are indented.
+const HANG: usize = 2;
+/// Columns before a help's text, without those of the line number.
+const BEFORE_HELP: usize = " = help: ".len();
 
 /// Diagnostics as text, in the order given, each followed by an empty line.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -> String {
-    let mut characters = if look.unicode { ThemeCharacters::unicode() } else { ThemeCharacters::ascii() };
-    if !look.unicode {
-        (characters.error, characters.warning, characters.advice) = ("x".into(), "!".into(), "i".into());
-    }
-    let styles = if look.colour { ThemeStyles::ansi() } else { ThemeStyles::none() };
-    let handler = GraphicalReportHandler::new_themed(GraphicalTheme { characters, styles })
-        .with_width(look.width.max(20))
-        .with_context_lines(1)
-        // Keys and paths stay whole, so that they can be copied: where they are wider than the terminal, it breaks them.
-        .with_break_words(false)
-        .with_word_separator(WordSeparator::Custom(separated))
-        .with_word_splitter(WordSplitter::NoHyphenation)
-        .without_primary_span_start()
-        .without_syntax_highlighting()
-        .without_cause_chain();
+    let text = source.map(|source| Text { source, lines: Lines::new(&source.text) });
     let mut out = String::new();
-    for diagnostic in diagnostics.iter().take(MOST) {
-        let excerpt = source
-            .filter(|_| !diagnostic.labels.is_empty())
-            .map(|source| Excerpt::new(source, &diagnostic.labels, look));
-        let mut text = String::new();
-        // Writing to a String fails only if a label lies outside its excerpt, which an excerpt rules out.
-        if handler.render_report(&mut text, &Drawn { diagnostic, excerpt, look }).is_err() {
-            text = sanitize(&diagnostic.message);
-        }
-        for line in text.lines() {
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
+    for diagnostic in diagnostics.iter().take(MAX_DIAGNOSTICS) {
+        let text = text.as_ref().filter(|_| !diagnostic.labels.is_empty());
+        let drawing = Drawing {
+            severity: diagnostic.severity(),
+            tag: diagnostic.tag(),
+            message: &diagnostic.message,
+            excerpt: text.map(|text| text.excerpt(&diagnostic.labels, look)),
+            help: diagnostic.help.as_deref(),
+        };
+        out += &drawing.draw(look);
         out.push('\n');
     }
-    if let Some(more @ 1..) = diagnostics.len().checked_sub(MOST) {
+    if let Some(more @ 1..) = diagnostics.len().checked_sub(MAX_DIAGNOSTICS) {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "and {more} more\n");
     }
     out
 }
 
-/// Words as they are wrapped: what is in backticks stays whole.
-fn separated(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
-    Box::new(words(text).map(Word::from))
-}
-
-/// How many there are of each severity, such as `2 errors, 1 warning`; empty when there are none.
+/// An error without a code as text.
 #[must_use]
-pub fn summary(diagnostics: &[Diagnostic]) -> String {
-    let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
-    let part = |count: usize, one: &str, many: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        n => Some(format!("{n} {many}")),
+pub(crate) fn render_error(message: &str, help: Option<&str>, look: Look) -> String {
+    let severity = Severity::Error;
+    Drawing { severity, tag: severity.word().to_owned(), message, excerpt: None, help }.draw(look)
+}
+
+/// How many there are of each severity, such as `2 errors, 1 note`; empty when there are none.
+#[must_use]
+pub(crate) fn summary(diagnostics: &[Diagnostic]) -> String {
+    let part = |severity: Severity| {
+        let count = diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
+        let plural = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {}{plural}", severity.word()))
     };
-    let parts = [
-        part(count(Severity::Error), "error", "errors"),
-        part(count(Severity::Warning), "warning", "warnings"),
-        part(count(Severity::Advice), "piece of advice", "pieces of advice"),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let parts = [Severity::Error, Severity::Warning, Severity::Advice].into_iter().filter_map(part);
+    parts.collect::<Vec<_>>().join(", ")
 }
 
-/// One diagnostic as miette wants it.
-#[derive(Debug)]
-struct Drawn<'d> {
-    diagnostic: &'d Diagnostic,
+/// A diagnostic that is to be drawn.
+struct Drawing<'d> {
+    severity: Severity,
+    /// `error[surgery::no_match]`.
+    tag: String,
+    message: &'d str,
     excerpt: Option<Excerpt>,
-    look: Look,
+    help: Option<&'d str>,
 }
 
-impl Drawn<'_> {
-    /// Whether a label's text has room beside the middle of its place.
-    fn fits(&self, excerpt: &Excerpt, span: &Range<usize>, text: &str) -> bool {
-        let start =
-            excerpt.text.get(..span.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
-        let middle = span.start - start + span.len() / 2;
-        self.look.width >= NARROW || BESIDE + middle + columns(text) <= self.look.width
-    }
-}
-
-impl fmt::Display for Drawn<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&sanitize(&self.diagnostic.message))
-    }
-}
-
-impl std::error::Error for Drawn<'_> {}
-
-impl miette::Diagnostic for Drawn<'_> {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.diagnostic.code))
-    }
-
-    fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.diagnostic.severity() {
-            Severity::Error => miette::Severity::Error,
-            Severity::Warning => miette::Severity::Warning,
-            Severity::Advice => miette::Severity::Advice,
-        })
+impl Drawing<'_> {
+    fn draw(self, look: Look) -> String {
+        let mut out = self.heading(look);
+        let digits = self.excerpt.as_ref().map_or(1, |excerpt| excerpt.last_line.to_string().len());
+        let mut elements: Vec<_> = self.excerpt.into_iter().map(|excerpt| excerpt.element).collect();
+        if let Some(help) = self.help {
+            let room = look.width.saturating_sub(digits + BEFORE_HELP);
+            elements.push(Level::HELP.message(wrap_whole(&clean(help, look), room).join("\n")).into());
+        }
+        if !elements.is_empty() {
+            let level = match self.severity {
+                Severity::Error => Level::ERROR,
+                Severity::Warning => Level::WARNING,
+                Severity::Advice => Level::NOTE,
+            };
+            let renderer = if look.colour { Renderer::styled() } else { Renderer::plain() };
+            let decor = if look.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
+            let renderer = renderer.decor_style(decor).term_width(look.width);
+            let drawn = renderer.render(&[Group::with_level(level).elements(elements)]);
+            drawn.lines().for_each(|line| out.extend([line.trim_end(), "\n"]));
+        }
+        out
     }
 
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diagnostic.help.as_ref().map(|help| Box::new(sanitize(help)) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let excerpt = self.excerpt.as_ref()?;
-        let labels = self.diagnostic.labels.iter().zip(&excerpt.spans).enumerate();
-        Some(Box::new(labels.map(|(at, (label, span))| {
-            let said = !label.message.is_empty() && self.fits(excerpt, span, &label.message);
-            let text = said.then(|| sanitize(&label.message));
-            let span = (span.start, span.len());
-            if at == 0 {
-                LabeledSpan::new_primary_with_span(text, span)
-            } else {
-                LabeledSpan::new_with_span(text, span)
+    /// Tag and message. Names stay whole, so that they can be copied.
+    fn heading(&self, look: Look) -> String {
+        let text = format!("{}: {}", self.tag, clean(self.message, look));
+        let mut out = String::new();
+        for (at, line) in wrap_whole(&text, look.width.saturating_sub(HANG)).iter().enumerate() {
+            match line.strip_prefix(&self.tag).filter(|_| at == 0) {
+                Some(rest) => {
+                    out += &(look.paint(self.severity.style(), &self.tag) + &look.paint(BOLD, rest));
+                }
+                None => out += &(" ".repeat(HANG) + &look.paint(BOLD, line)),
             }
-        })))
+            out.push('\n');
+        }
+        out
     }
 }
 
-impl SourceCode for Excerpt {
-    fn read_span<'a>(
-        &'a self,
-        span: &SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let contents = self.text.as_str().read_span(span, before, after)?;
-        let (data, span, line) = (contents.data(), *contents.span(), contents.line());
-        // miette's own count makes it join places that are far apart, and show what is between them.
-        let breaks = memchr::memchr_iter(b'\n', data).count();
-        let lines = breaks + usize::from(!data.ends_with(b"\n"));
-        // The file is named above the first piece of it that is shown.
-        let contents = if span.offset() <= self.first_piece {
-            MietteSpanContents::new_named(self.name.clone(), data, span, line, contents.column(), lines)
-        } else {
-            MietteSpanContents::new(data, span, line, contents.column(), lines)
+/// Text for one paragraph, with nothing in it that the terminal obeys or cannot show.
+fn clean(text: &str, look: Look) -> String {
+    look.text(&sanitize(&text.replace(['\n', '\t'], " ")))
+}
+
+/// A source and where its lines are.
+struct Text<'s> {
+    source: &'s Source,
+    lines: Lines<'s>,
+}
+
+/// The place of a diagnostic, ready to be drawn.
+struct Excerpt {
+    element: Element<'static>,
+    /// The 1-based number of the last line.
+    last_line: usize,
+}
+
+impl Text<'_> {
+    /// The labelled lines, or only the place of the first label where a line is too long to be drawn.
+    fn excerpt(&self, labels: &[Label], look: Look) -> Excerpt {
+        let lines = &self.lines;
+        let path = clean(&self.source.path.to_string_lossy(), Look::PLAIN);
+        // A label is drawn in the line that it begins in.
+        let places: Vec<_> = (labels.iter())
+            .map(|label| {
+                let span = lines.clamp(&label.span);
+                let line = lines.line_of(span.start);
+                (line, lines.within(line, &span))
+            })
+            .collect();
+        let labelled = places.iter().map(|(line, _)| *line);
+        let (first, last) =
+            labelled.clone().fold((usize::MAX, 0), |(low, high), line| (low.min(line), high.max(line)));
+        let last_line = last + 1;
+        if labelled.clone().any(|line| lines.text(line).len() > MAX_LINE) {
+            let place = lines.position(lines.clamp(&labels[0].span).start);
+            let origin = Origin::path(path).line(place.line).char_column(place.column);
+            return Excerpt { element: origin.into(), last_line: 1 };
+        }
+        // Lines far from all labels are not shown, and line breaks of any kind become one.
+        let is_near = |line: usize| labelled.clone().any(|labelled| labelled.abs_diff(line) <= 1);
+        let (mut text, mut starts) = (String::new(), Vec::new());
+        for line in first..=last {
+            starts.push(text.len());
+            let shown = Some(lines.text(line)).filter(|text| text.len() <= MAX_LINE && is_near(line));
+            text.extend([&sanitize(shown.unwrap_or_default()), "\n"]);
+        }
+        let annotation = |(at, (label, (line, within))): (usize, (&Label, &(usize, Span)))| {
+            let start = starts[line - first];
+            let kind = if at == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+            let message = clean(&label.message, look);
+            let fits = !message.is_empty() && columns(&message) + BESIDE_LABEL <= look.width;
+            let annotation: Annotation<'static> = kind.span(start + within.start..start + within.end);
+            annotation.label(fits.then_some(message))
         };
-        Ok(Box::new(contents))
+        let annotations: Vec<_> = labels.iter().zip(&places).enumerate().map(annotation).collect();
+        let snippet = Snippet::source(text).path(path).line_start(first + 1).annotations(annotations);
+        Excerpt { element: snippet.into(), last_line }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::position::Lines;
 use super::{Code, Diagnostic, Severity, Source, Span, explain, uri};
 
 /// One log with one run: a result for each diagnostic of each file, and a rule with help for each code that occurs.
-/// Columns count Unicode code points and ends are exclusive, as SARIF has it.
+/// Columns count Unicode code points and ends are exclusive, as SARIF requires.
 #[must_use]
 pub fn sarif(files: &[(&[Diagnostic], Option<&Source>)]) -> Value {
     let codes: BTreeSet<Code> =
@@ -82,7 +82,7 @@ struct Place<'t> {
 }
 
 impl Place<'_> {
-    /// The whole file without a span.
+    /// The place of a span, or the whole file.
     fn location(&self, span: Option<&Span>) -> Value {
         let mut physical = json!({ "artifactLocation": { "uri": self.uri } });
         if let Some(span) = span {
@@ -108,8 +108,8 @@ fn level(severity: Severity) -> &'static str {
 
 fn pascal(name: &str) -> String {
     let word = |word: &str| {
-        let mut signs = word.chars();
-        signs.next().map(|first| first.to_uppercase().chain(signs).collect::<String>())
+        let mut characters = word.chars();
+        characters.next().map(|first| first.to_uppercase().chain(characters).collect::<String>())
     };
     name.split('_').filter_map(word).collect()
 }

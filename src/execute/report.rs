@@ -184,7 +184,7 @@ impl OperationReport {
     fn sentence(&self) -> String {
         let Self { index, name, op, tensors, bytes: size, changed, lost, lerp_fallbacks, .. } = self;
         let name = name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-        let mut line = format!("{} {op}{name}: ", index + 1);
+        let mut line = format!("#{} {op}{name}: ", index + 1);
         if *tensors == 0 {
             return line + "nothing to do";
         }
@@ -196,7 +196,7 @@ impl OperationReport {
             count(*changed, "element")
         );
         if let Some(change) = self.relative_change {
-            let _ = write!(line, ", by {}", percent(change));
+            let _ = write!(line, ", relative change {}", percent(change));
         }
         if *lost > 0 {
             let _ = write!(line, ", {lost} lost to rounding");
@@ -211,11 +211,14 @@ impl OperationReport {
     }
 }
 
-/// A share of one, of any size, in few digits.
+/// A ratio as a percentage with three significant digits where it has that many.
 fn percent(ratio: f64) -> String {
     match ratio * 100.0 {
         tiny if tiny > 0.0 && tiny < 0.0005 => "less than 0.001 %".to_owned(),
         huge if huge > 1e6 => "more than 1000000 %".to_owned(),
+        value if value >= 99.95 => format!("{value:.0} %"),
+        value if value >= 9.995 => format!("{value:.1} %"),
+        value if value >= 0.9995 => format!("{value:.2} %"),
         value => format!("{value:.3} %"),
     }
 }

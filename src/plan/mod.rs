@@ -25,6 +25,7 @@ mod operation;
 mod plan;
 mod planned_operation;
 mod program;
+mod refusal;
 mod regroup;
 pub mod render;
 mod scope;

@@ -76,6 +76,7 @@ impl Plan {
 
     /// The heads whose tie with the embedding is broken, as positions in the base's index: one for a dense head, three
     /// for an affine set, none when the tie is kept. An export writes them, edited or not.
+    #[doc(hidden)]
     #[must_use]
     pub fn untied(&self) -> &[usize] {
         &self.untied
@@ -88,12 +89,14 @@ impl Plan {
     }
 
     /// Each distinct donor, opened once.
+    #[doc(hidden)]
     #[must_use]
     pub fn donors(&self) -> &[Donor] {
         &self.donors
     }
 
     /// The operations in file order.
+    #[doc(hidden)]
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
@@ -127,6 +130,7 @@ impl Plan {
     ///
     /// # Panics
     /// If the tensor is not one of this plan's.
+    #[doc(hidden)]
     #[must_use]
     pub fn donor_tensor(&self, tensor: &TensorRef) -> (&Shard, &TensorInfo, Range<u64>) {
         let weights = &self.donors[tensor.donor].weights;
@@ -140,6 +144,7 @@ impl Plan {
     ///
     /// # Panics
     /// If the program is not one of this plan's.
+    #[doc(hidden)]
     #[must_use]
     pub fn base_tensor(&self, program: &Program) -> (&Shard, Range<u64>) {
         self.base.weights.locate(&self.base.weights.index.entries()[program.target()].1)

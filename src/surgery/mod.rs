@@ -42,13 +42,17 @@ use crate::diagnostic::{Code, Diagnostic, Source};
 #[derive(Debug)]
 pub struct SurgeryFile {
     /// The text, for rendering.
+    #[doc(hidden)]
     pub source: Source,
     /// The directory that relative donors are resolved against: that of the file as it was named, possibly empty.
+    #[doc(hidden)]
     pub dir: PathBuf,
     /// The operations that can be planned, in file order: those without a mistake, and others for the sake of what else
     /// may be wrong with them.
+    #[doc(hidden)]
     pub operations: Vec<Operation>,
     /// What is left of the other operations.
+    #[doc(hidden)]
     pub fragments: Vec<Fragment>,
     /// Everything wrong with the file itself, in file order.
     pub diagnostics: Vec<Diagnostic>,

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
+use crate::fixture::{Directives, yaml_files};
 use crate::program::mlxcel;
 use crate::sparse::{self, fixtures};
-use crate::stage::{Directives, yaml_files};
 
 #[test]
 fn every_accepted_file_has_the_plan_that_is_kept_beside_it() {

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::fixture::Fixture;
 use crate::program::{Run, mlxcel};
-use crate::stage::Stage;
 
 const GOOD: &str = "version: 1\noperations: []\n";
 const BAD: &str = "version: 1\noperations:\n- op: scale\n  pattern: '*'\n  factr: 0.5\n";
@@ -18,7 +18,7 @@ const WARNS: &str = "version: 1\noperations:\n- op: scale\n  pattern: lm_head.we
 /// Runs `check` beside these files and a model.
 #[track_caller]
 fn check(arguments: &str, code: i32) -> Run {
-    let stage = Stage::new("llama-3.2-1b", GOOD);
+    let stage = Fixture::new("llama-3.2-1b", GOOD);
     for (name, yaml) in
         [("good", GOOD), ("bad", BAD), ("donor", DONOR), ("other-model", OTHER_MODEL), ("warns", WARNS)]
     {
@@ -48,12 +48,9 @@ fn with_a_model_patterns_count_too() {
 
 #[test]
 fn a_file_that_is_fine_is_named() {
-    assert_eq!(check("good.yaml", 0).stdout, "good.yaml: nothing to say\n");
+    assert_eq!(check("good.yaml", 0).stdout, "good.yaml: ok\n");
     let both = check("good.yaml other-model.yaml", 0).stdout;
-    assert_eq!(
-        both,
-        "good.yaml: nothing to say\nother-model.yaml: nothing to say\n2 files: nothing to say\n"
-    );
+    assert_eq!(both, "good.yaml: ok\nother-model.yaml: ok\n2 files: ok\n");
 }
 
 #[test]
@@ -68,11 +65,11 @@ fn one_bad_file_among_many_fails_the_check_and_all_are_reported() {
 #[test]
 fn deny_warnings_fails_a_check_that_warns() {
     assert!(check("warns.yaml --model model", 0).stdout.ends_with("1 file: 1 warning\n"));
-    let end = "1 file: 1 warning\nwarnings are denied by `--deny warnings`\n";
+    let end = "1 file: 1 warning\nwarnings are errors because of `--deny warnings`\n";
     assert!(check("warns.yaml --model model --deny warnings", 1).stdout.ends_with(end));
     let both = check("warns.yaml bad.yaml --model model --deny warnings --format github", 1).stdout;
     assert!(
-        both.ends_with("all failed: 1 error, 1 warning\nwarnings are denied by `--deny warnings`\n"),
+        both.ends_with("all failed: 1 error, 1 warning\nwarnings are errors because of `--deny warnings`\n"),
         "{both}"
     );
     check("warns.yaml --model model --deny warnings --format json", 1);

@@ -29,7 +29,7 @@ fn what_cannot_be_compared_is_told_with_both_dtypes_and_shapes() {
         ("m ", "  only in the second"),
         (
             "5 of 6",
-            "differ (4 in shape or dtype, so that values cannot be compared; 1 is in one of the two only), 1 is equal",
+            "differ (4 in shape or dtype and cannot be compared; 1 exists on one side only), 1 is equal",
         ),
     ] {
         assert!(says(name).ends_with(end), "{name}: {text}");
@@ -40,7 +40,7 @@ fn what_cannot_be_compared_is_told_with_both_dtypes_and_shapes() {
     for arguments in ["surgery diff c.safetensors d.safetensors", "surgery diff d.safetensors c.safetensors"]
     {
         let text = check(&stage, arguments, 0).stdout;
-        assert!(text.contains("are not compared with dense ones: dequantize that side first\n"), "{text}");
+        assert!(text.contains("cannot be compared with dense ones; dequantize them first\n"), "{text}");
     }
     let json = check(&stage, "surgery diff a.safetensors b.safetensors --json", 0).json();
     let tensors = json["tensors"].as_array().expect("a list");
@@ -116,7 +116,7 @@ fn what_is_not_finite_is_counted_on_both_sides() {
         let line = text.lines().find(|line| line.trim_start().starts_with(key)).unwrap_or_default();
         assert!(line.ends_with(&format!("  {says}")), "{key}: {text}");
     }
-    assert!(text.contains("NaN or infinite has no max, change or cosine\n"), "{text}");
+    assert!(text.contains("NaN or infinite elements have no max, change or cosine\n"), "{text}");
     assert!(text.ends_with("  5 of 6 tensors differ, 1 is equal\n"), "{text}");
     let json = check(&stage, "surgery diff a.safetensors b.safetensors --json", 0).json();
     let of = |key: &str| {
@@ -130,7 +130,7 @@ fn what_is_not_finite_is_counted_on_both_sides() {
 }
 
 #[test]
-fn a_nan_is_counted_wherever_it_stands_in_a_long_tensor() {
+fn a_nan_is_counted_anywhere_in_a_long_tensor() {
     let stage = tempfile::tempdir().expect("a temporary directory");
     // Several windows, tiles and strips, and what is left.
     let length = 5_000_001;
@@ -146,7 +146,7 @@ fn a_nan_is_counted_wherever_it_stands_in_a_long_tensor() {
     file(&stage.path().join("a.safetensors"), &[("x", "BF16", &a, length)]);
     file(&stage.path().join("b.safetensors"), &[("x", "BF16", &b, length)]);
     let json = check(&stage, "surgery diff a.safetensors b.safetensors --json", 0).json();
-    // 1023 in the second stands at 1024, where there is one already.
+    // 1023 in the second file is at 1024, which has one already.
     let expected = serde_json::json!({"nan": [6, 0], "infinite": [0, 5], "only": [1, 0]});
     assert_eq!(json["tensors"][0]["not_finite"], expected);
 }

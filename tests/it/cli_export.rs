@@ -41,10 +41,10 @@ fn an_export_says_on_standard_error_what_was_done() {
     let stage = stage();
     let run = check(&stage, EXPORT, 0);
     assert_eq!(run.stdout, "");
-    assert!(run.stderr.starts_with("1 scale: "), "{}", run.stderr);
+    assert!(run.stderr.starts_with("#1 scale: "), "{}", run.stderr);
     assert!(run.stderr.contains("\n2 add: 1 tensor, "), "{}", run.stderr);
     assert!(
-        run.stderr.contains(" lost to rounding") || run.stderr.contains("by 100.000 %"),
+        run.stderr.contains(" lost to rounding") || run.stderr.contains("relative change 100 %"),
         "{}",
         run.stderr
     );
@@ -141,7 +141,7 @@ fn denied_warnings_write_nothing_and_say_so() {
     let before = fs::read_dir(stage.path()).expect("it is there").count();
     let run = check(&stage, &format!("{EXPORT} --deny warnings"), 1);
     assert!(run.stderr.contains("surgery::lost_deltas"), "{}", run.stderr);
-    let end = "\nnothing was written: warnings are denied by `--deny warnings`\n";
+    let end = "\nnothing was written: warnings are errors because of `--deny warnings`\n";
     assert!(run.stderr.ends_with(end) && !run.stderr.contains("wrote"), "{}", run.stderr);
     let json = check(&stage, &format!("{EXPORT} --deny warnings --json"), 1).json();
     for nothing in ["output", "digest", "tensors", "bytes"] {
@@ -153,7 +153,7 @@ fn denied_warnings_write_nothing_and_say_so() {
     let tie = "version: 1\noperations: [{op: scale, pattern: lm_head.weight, factor: 2}]\n";
     fs::write(stage.path().join("surgery.yaml"), tie).expect("a file");
     let run = check(&stage, &format!("{EXPORT} --deny warnings"), 1);
-    assert!(run.stderr.ends_with(end) && !run.stderr.contains("1 scale"), "{}", run.stderr);
+    assert!(run.stderr.ends_with(end) && !run.stderr.contains("#1 scale"), "{}", run.stderr);
     assert_eq!(fs::read_dir(stage.path()).expect("it is there").count(), before, "something is left");
     let run = check(&stage, EXPORT, 0);
     assert!(!run.stderr.contains("denied"), "{}", run.stderr);
@@ -273,7 +273,7 @@ fn files_have_the_modes_that_a_copy_has() {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
         }
     }
-    // One that nobody else may list, and into which nothing new may be written.
+    // One that no other user may list, and into which nothing may be written.
     fs::set_permissions(at("model"), fs::Permissions::from_mode(0o1511)).expect("a mode");
     for (which, mask) in ["022", "027"].into_iter().enumerate() {
         let script = format!("umask {mask}; exec '{}' {EXPORT}{mask}", env!("CARGO_BIN_EXE_mlxcel"));

@@ -3,9 +3,9 @@
 use std::io::Read as _;
 use std::process::Stdio;
 
+use crate::fixture::Fixture;
 use crate::program::{command, ended, mlxcel};
 use crate::sparse;
-use crate::stage::Stage;
 
 const SCALE: &str = "version: 1\noperations:\n- op: scale\n  pattern: '*.o_proj.weight'\n  factor: 0.5\n";
 /// Only one side of a tied embedding: a warning.
@@ -15,7 +15,7 @@ const ADVISES: &str = "version: 1\noperations:\n- op: scale\n  pattern: model.no
 
 #[track_caller]
 fn check_code(yaml: &str, arguments: &str, code: i32) {
-    let stage = Stage::new("llama-3.2-1b", yaml);
+    let stage = Fixture::new("llama-3.2-1b", yaml);
     let run = mlxcel(stage.dir(), &format!("surgery plan surgery.yaml --model model {arguments}"));
     assert_eq!(run.code, code, "{run:#?}");
 }
@@ -35,11 +35,11 @@ fn deny_warnings_counts_warnings_and_not_advice() {
     check_code(WARNS, "--deny warnings", 1);
     check_code(WARNS, "--deny warnings --format json", 1);
     check_code(ADVISES, "--deny warnings", 0);
-    let stage = Stage::new("llama-3.2-1b", WARNS);
+    let stage = Fixture::new("llama-3.2-1b", WARNS);
     let plan = |options: &str| {
         mlxcel(stage.dir(), &format!("surgery plan surgery.yaml --model model{options}")).stderr
     };
-    assert!(plan(" --deny warnings").ends_with("warnings are denied by `--deny warnings`\n"));
+    assert!(plan(" --deny warnings").ends_with("warnings are errors because of `--deny warnings`\n"));
     assert!(!plan("").contains("denied"));
 }
 
@@ -67,7 +67,7 @@ fn a_wrong_command_line_ends_with_2() {
 
 #[test]
 fn what_is_missing_or_unreadable_is_a_mistake_and_named() {
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     for (arguments, name) in
         [("nowhere.yaml --model model", "nowhere.yaml"), ("surgery.yaml --model nowhere", "nowhere")]
     {
@@ -79,7 +79,7 @@ fn what_is_missing_or_unreadable_is_a_mistake_and_named() {
 
 #[test]
 fn the_plan_is_on_standard_output_and_a_warning_in_full_on_standard_error() {
-    let stage = Stage::new("llama-3.2-1b", WARNS);
+    let stage = Fixture::new("llama-3.2-1b", WARNS);
     let run = mlxcel(stage.dir(), "surgery plan surgery.yaml --model model");
     assert!(run.stdout.starts_with("surgery.yaml  on  model  (146 tensors, 2.47 GB)\n"), "{}", run.stdout);
     assert!(run.stdout.contains("       warning  "), "{}", run.stdout);
@@ -89,7 +89,7 @@ fn the_plan_is_on_standard_output_and_a_warning_in_full_on_standard_error() {
 
 #[test]
 fn json_is_one_object_with_fields_in_a_fixed_order() {
-    let stage = Stage::new("llama-3.2-1b", WARNS);
+    let stage = Fixture::new("llama-3.2-1b", WARNS);
     let run = mlxcel(stage.dir(), "surgery plan surgery.yaml --model model --format json");
     assert_eq!(run.stderr, "");
     let plan = run.json();
@@ -125,7 +125,7 @@ fn json_is_one_object_with_fields_in_a_fixed_order() {
 #[test]
 fn json_of_a_refused_file_has_no_plan() {
     let stage =
-        Stage::new("llama-3.2-1b", "version: 1\noperations:\n- op: scale\n  pattern: x.*\n  factor: 2\n");
+        Fixture::new("llama-3.2-1b", "version: 1\noperations:\n- op: scale\n  pattern: x.*\n  factor: 2\n");
     let run = mlxcel(stage.dir(), "surgery plan surgery.yaml --model model --format json");
     let answer = run.json();
     let fields: Vec<&String> = answer.as_object().expect("an object").keys().collect();
@@ -136,7 +136,7 @@ fn json_of_a_refused_file_has_no_plan() {
 
 #[test]
 fn all_lists_every_tensor_with_its_action() {
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     let run = mlxcel(stage.dir(), "surgery plan surgery.yaml --model model --all");
     let lines = run.stdout.lines().filter(|line| line.contains("self_attn.o_proj.weight"));
     assert_eq!(lines.count(), 16);
@@ -149,7 +149,7 @@ fn all_lists_every_tensor_with_its_action() {
 
 #[test]
 fn a_pipe_gets_no_colour_whatever_the_environment_says() {
-    let stage = Stage::new("llama-3.2-1b", WARNS);
+    let stage = Fixture::new("llama-3.2-1b", WARNS);
     for (name, value) in
         [("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1"), ("FORCE_COLOR", "3"), ("TERM", "xterm-256color")]
     {
@@ -163,7 +163,7 @@ fn a_pipe_gets_no_colour_whatever_the_environment_says() {
 #[test]
 fn a_closed_pipe_ends_quietly() {
     let stage =
-        Stage::new("qwen3-30b-a3b", "version: 1\noperations:\n- op: scale\n  pattern: '*'\n  factor: 2\n");
+        Fixture::new("qwen3-30b-a3b", "version: 1\noperations:\n- op: scale\n  pattern: '*'\n  factor: 2\n");
     for arguments in [
         "surgery plan surgery.yaml --model model --all",
         "surgery plan surgery.yaml --model model --format json",
@@ -182,7 +182,7 @@ fn a_closed_pipe_ends_quietly() {
 
 #[test]
 fn planning_reads_no_weight_so_any_size_is_planned_at_once() {
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     sparse::write(&stage.dir().join("model/model.safetensors"), "model.o_proj.weight BF16 1000000,1000000\n");
     let run = mlxcel(stage.dir(), "surgery plan surgery.yaml --model model");
     assert!(run.stdout.starts_with("surgery.yaml  on  model  (1 tensor, 2 TB)\n"), "{}", run.stdout);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mlxcel::diagnostic::{Diagnostic, Look, Severity, Source, render};
-use mlxcel::plan::{self, Plan, Refusal};
-use mlxcel::{Checkpoint, Code, SurgeryFile};
+use mlxcel::internals::diagnostic::{Look, Source, render};
+use mlxcel::internals::plan::refuse;
+use mlxcel::{Checkpoint, Code, Diagnostic, Plan, Refusal, Severity, SurgeryFile};
 use serde::Deserialize;
 
 pub(crate) fn fixtures(folder: &str) -> PathBuf {
@@ -23,8 +23,8 @@ pub(crate) fn plan(file: &Path, model: &Path) -> (Source, Result<Plan, Refusal>)
     let file = SurgeryFile::read(file);
     let source = file.source.clone();
     let outcome = match Checkpoint::open(model) {
-        Ok(base) => plan::plan(&file, base),
-        Err(errors) => Err(plan::refuse(&file, &errors)),
+        Ok(base) => mlxcel::plan(&file, base),
+        Err(errors) => Err(refuse(&file, &errors)),
     };
     (source, outcome)
 }

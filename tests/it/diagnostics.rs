@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use mlxcel::{Code, SurgeryFile, diagnostic};
+use mlxcel::internals::diagnostic;
+use mlxcel::{Code, SurgeryFile};
 
 /// Codes that the file alone can show; the examples of all others need a model and are at least well-formed.
 const OF_THE_FILE: [Code; 13] = [

@@ -7,9 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::fixture::Directives;
 use crate::program::mlxcel;
 use crate::sparse;
-use crate::stage::Directives;
 
 #[test]
 fn every_yaml_block_of_the_documentation_plans_as_it_says() {

@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use half::{bf16, f16};
-use mlxcel::checkpoint::{Dtype, Weights};
-use mlxcel::execute::{ExecuteError, Executor, ExportError, Report, Stop, export};
-use mlxcel::plan::{Plan, plan};
-use mlxcel::{Checkpoint, Code, Diagnostic, SurgeryFile};
+use mlxcel::internals::checkpoint::{Dtype, Weights};
+use mlxcel::{
+    Checkpoint, Code, Diagnostic, ExecuteError, Executor, ExportError, Plan, Report, Stop, SurgeryFile,
+    export, plan,
+};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 use serde::Deserialize;
@@ -173,8 +174,9 @@ fn check_shards(name: &str, plan: &Plan, output: &Path) {
             );
             continue;
         }
-        let order = |shard: &mlxcel::checkpoint::Shard| -> Vec<String> {
-            let (_, tensors) = mlxcel::checkpoint::Shard::open(&shard.path).expect("a shard can be read");
+        let order = |shard: &mlxcel::internals::checkpoint::Shard| -> Vec<String> {
+            let (_, tensors) =
+                mlxcel::internals::checkpoint::Shard::open(&shard.path).expect("a shard can be read");
             tensors.iter().map(|tensor| tensor.key.to_string()).collect()
         };
         let (old_order, new_order) = (order(old), order(new));
@@ -430,7 +432,7 @@ fn scaling_quantized_matrices_reads_their_scales_and_biases_and_no_code() {
     fs::write(&file, format!("version: 1\noperations: [{scale}]\n")).expect("it is written");
     let model = fixtures("models/tiny-tales/base-4bit");
     let plan = planned(&file, &model);
-    let of_codes = |program: &mlxcel::plan::Program| program.key().as_str().ends_with(".weight");
+    let of_codes = |program: &mlxcel::Program| program.key().as_str().ends_with(".weight");
     assert!(!plan.programs().is_empty() && !plan.programs().iter().any(of_codes));
     // One thread does it all, and the system counts for each.
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");

@@ -12,7 +12,7 @@ use crate::program::{Run, command, ended, mlxcel};
 use crate::sparse;
 
 /// A model of 440 MB that takes no space, a donor like it, and a surgery file for both.
-struct Stage(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
 const LAYERS: &str = "model.embed_tokens.weight BF16 32000,4096\n\
     model.layers.{0..1}.mlp.down_proj.weight BF16 4096,11008\n\
@@ -21,7 +21,7 @@ const LAYERS: &str = "model.embed_tokens.weight BF16 32000,4096\n\
 
 const EXPORT: [&str; 6] = ["surgery", "export", "surgery.yaml", "--model", "model", "--output=new"];
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
         Self::of(LAYERS)
     }
@@ -92,7 +92,7 @@ fn send(signal: &str, child: &Child) {
 
 #[test]
 fn every_signal_that_asks_to_end_is_heeded_and_leaves_nothing() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for signal in ["-INT", "-TERM", "-HUP"] {
         let child = stage.exporting();
         send(signal, &child);
@@ -105,7 +105,7 @@ fn every_signal_that_asks_to_end_is_heeded_and_leaves_nothing() {
 
 #[test]
 fn a_signal_at_any_time_leaves_nothing() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for wait_for in [0, 1, 2, 4, 8, 16] {
         let mut child = stage.start();
         sleep(Duration::from_millis(wait_for));
@@ -126,7 +126,7 @@ fn send_two(signals: [&str; 2], child: &Child) {
 
 #[test]
 fn a_second_signal_ends_at_once_and_leaves_nothing_either() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let signals = ["-INT", "-TERM", "-HUP"];
     for round in 0..24 {
         let child = stage.exporting();
@@ -142,7 +142,7 @@ fn a_second_signal_ends_at_once_and_leaves_nothing_either() {
 
 #[test]
 fn two_signals_at_the_end_leave_all_or_nothing() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     sparse::write(&stage.at("model/model.safetensors"), "model.norm.weight BF16 4096");
     for _ in 0..60 {
         let child = stage.start();
@@ -162,7 +162,7 @@ fn two_signals_at_the_end_leave_all_or_nothing() {
 
 #[test]
 fn what_a_kill_leaves_is_removed_by_the_next_export() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let mut child = stage.exporting();
     send("-KILL", &child);
     child.wait().expect("it ends");
@@ -180,7 +180,7 @@ fn what_a_kill_leaves_is_removed_by_the_next_export() {
 
 #[test]
 fn an_export_leaves_another_that_is_still_writing_alone() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let first = stage.exporting();
     let other = stage.partial().expect("it writes");
     sparse::write(&stage.at("small/model.safetensors"), "model.norm.weight BF16 8");
@@ -197,7 +197,7 @@ fn an_export_leaves_another_that_is_still_writing_alone() {
 
 #[test]
 fn a_file_that_outgrows_the_limit_is_an_error() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let script = format!("ulimit -f 20000; exec '{}' {}", env!("CARGO_BIN_EXE_mlxcel"), EXPORT.join(" "));
     let output = Command::new("sh").args(["-c", &script]).current_dir(stage.0.path()).output();
     let run = ended(output.expect("there is `sh`"));
@@ -208,8 +208,8 @@ fn a_file_that_outgrows_the_limit_is_an_error() {
 }
 
 #[track_caller]
-fn check_change_is_noticed(pattern: &str, change: impl Fn(&Stage), mentions: &str) {
-    let stage = Stage::new();
+fn check_change_is_noticed(pattern: &str, change: impl Fn(&Fixture), mentions: &str) {
+    let stage = Fixture::new();
     stage.asks(&format!("{{op: add, pattern: '{pattern}', source: donor.safetensors}}"));
     let child = stage.exporting();
     change(&stage);
@@ -229,10 +229,10 @@ fn files_that_change_meanwhile_are_noticed() {
     check_change_is_noticed("*", |stage| cut(stage.at("donor.safetensors")), "donor.safetensors");
     check_change_is_noticed("*", |stage| cut(stage.at("model/model.safetensors")), "model.safetensors");
     // The rest is copied, which takes long enough.
-    let spoil = |stage: &Stage| fs::write(stage.at("model/config.json"), "{}").expect("a file");
+    let spoil = |stage: &Fixture| fs::write(stage.at("model/config.json"), "{}").expect("a file");
     check_change_is_noticed("model.norm.weight", spoil, "config.json");
     // Written in place, and its time set back: there is another time, which nobody can set.
-    let secretly = |stage: &Stage| {
+    let secretly = |stage: &Fixture| {
         let file = fs::File::options().write(true).open(stage.at("donor.safetensors")).expect("a file");
         let written = file.metadata().and_then(|metadata| metadata.modified()).expect("a time");
         file.write_all_at(&[0x80, 0x3f], 100_000).expect("it can be written");
@@ -243,7 +243,7 @@ fn files_that_change_meanwhile_are_noticed() {
 
 #[test]
 fn a_directory_that_goes_away_meanwhile_is_named() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     for remove in [true, false] {
         let child = stage.exporting();
         let partial = stage.partial().expect("it writes");
@@ -266,7 +266,7 @@ fn a_directory_that_goes_away_meanwhile_is_named() {
 
 #[test]
 fn what_appears_at_the_output_meanwhile_is_left_alone() {
-    let stage = Stage::small();
+    let stage = Fixture::small();
     let new = stage.at("new");
     for number in 0..3 {
         let child = stage.exporting();
@@ -292,7 +292,7 @@ fn what_appears_at_the_output_meanwhile_is_left_alone() {
 
 #[test]
 fn of_two_exports_to_one_place_one_is_written() {
-    let stage = Stage::small();
+    let stage = Fixture::small();
     let (first, second) = (stage.start(), stage.start());
     let (first, second) = (wait(first), wait(second));
     assert_eq!(first.code + second.code, 1, "{first:?} {second:?}");
@@ -322,7 +322,7 @@ const SLACK: u64 = 6 << 20;
 #[cfg(target_os = "linux")]
 #[test]
 fn an_export_takes_no_more_memory_than_the_plan_says() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     let tensors = "model.embed_tokens.weight BF16 8000,1024";
     sparse::write(&stage.at("model/model.safetensors"), tensors);
     sparse::write(&stage.at("donor.safetensors"), tensors);
@@ -434,7 +434,7 @@ fn loading_with_surgery_takes_no_more_memory_than_the_plan_says() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_export_that_may_open_no_more_files_leaves_nothing() {
-    let stage = Stage::new();
+    let stage = Fixture::new();
     sparse::write(&stage.at("model/model.safetensors"), "model.norm.weight BF16 8");
     stage.asks("{op: scale, pattern: '*', factor: 2}");
     let run = |limit: usize| {

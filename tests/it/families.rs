@@ -5,9 +5,9 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use mlxcel::load::{Loaded, Options, load};
-use mlxcel::model::{Model, run};
-use mlxcel::weights::Precision;
+use mlxcel::internals::load::{Loaded, Options, load};
+use mlxcel::internals::model::{Model, run};
+use mlxcel::internals::weights::Precision;
 use mlxcel::{Checkpoint, Plan, SurgeryFile, plan};
 use safetensors::SafeTensors;
 

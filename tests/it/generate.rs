@@ -106,9 +106,11 @@ fn both_answers_are_compared() {
     assert_eq!(run["top1_agreement"], agreeing);
     let (_dir, nothing) = surgery("[]");
     let same = generate(&[&common[..], &["--surgery", &nothing]].concat());
-    assert!(same.stdout.contains("the same 20 tokens\n"), "{}", same.stdout);
+    assert!(same.stdout.contains("identical: 20 tokens\n"), "{}", same.stdout);
     assert!(
-        same.stdout.contains("KL divergence 0.0000 nats a token, 20 of 20 top-1 agree\n"),
+        same.stdout.contains(
+            "mean KL along the base answer: 0.0000 nats/token; top-1 agrees at 20 of 20 positions\n"
+        ),
         "{}",
         same.stdout
     );
@@ -257,7 +259,7 @@ fn text_goes_to_standard_output_and_everything_else_to_standard_error() {
     let (_dir, file) = task_vector(1.0);
     let run = generate(&["-m", BASE, "-p", "One morning Anna", "--raw", "-n", "20", "--surgery", &file]);
     assert_eq!(run.stdout, tale(TUNED, &["-n", "20"]) + "\n");
-    for part in ["surgery: 1 add: ", "loaded in ", "tokens/s", "wrote 20"] {
+    for part in ["surgery #1 add: ", "loaded in ", "tokens/s", "wrote 20"] {
         assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
     }
 }
@@ -306,13 +308,13 @@ fn ctrl_c_leaves_the_text_and_ends_with_130() {
 
 #[test]
 fn ctrl_c_before_anything_is_generated_ends_at_once() {
-    // The plan's advice tells that the program is up; then it waits for its prompt.
+    // The line about the plan's note shows that the program is up; then it waits for its prompt.
     let (_dir, file) = surgery("[{op: scale, pattern: '*.q_proj.weight', factor: 1}]");
     let mut program = command(root());
     program.args(["generate", "-m", BASE, "-p", "-", "--surgery", &file]).stdin(Stdio::piped());
     let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut advice = [0; 10];
-    child.stderr.as_mut().unwrap().read_exact(&mut advice).unwrap();
+    let mut note = [0; 10];
+    child.stderr.as_mut().unwrap().read_exact(&mut note).unwrap();
     let input = child.stdin.take();
     interrupt(&child);
     let run = ended(child.wait_with_output().unwrap());

@@ -7,9 +7,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::fixture::Fixture;
 use crate::program::{Run, command, ended};
 use crate::sparse;
-use crate::stage::Stage;
 
 const SCALE: &str = "version: 1\noperations:\n- op: scale\n  pattern: model.norm.weight\n  factor: 0.5\n";
 const ADD: &str = "version: 1\noperations:\n- op: add\n  pattern: model.norm.weight\n  source: donor\n";
@@ -101,7 +101,7 @@ fn pipes_and_devices_are_refused_wherever_they_stand() {
 
 #[test]
 fn a_file_of_100_megabytes_is_too_large_wherever_it_stands() {
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     let large = |name: &str, size: u64| {
         let file = File::create(stage.dir().join(name)).expect("a file can be made");
         file.set_len(size).expect("a file can have a hole");
@@ -131,7 +131,7 @@ fn aliases_that_multiply_are_refused() {
         format!("version: 1\nx-m0: &m0 {{a: 1}}\n{merges}\noperations: []\n"),
         format!("version: 1\noperations: {}{}\n", "[".repeat(50_000), "]".repeat(50_000)),
     ] {
-        let stage = Stage::new("llama-3.2-1b", &bomb);
+        let stage = Fixture::new("llama-3.2-1b", &bomb);
         check(stage.dir(), "surgery plan surgery.yaml --model model", "surgery::syntax", "");
     }
 }
@@ -139,7 +139,7 @@ fn aliases_that_multiply_are_refused() {
 #[test]
 fn a_directory_that_cannot_be_written_is_planned_in_and_not_exported_to() {
     use std::os::unix::fs::PermissionsExt as _;
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     let mode = |mode| {
         fs::set_permissions(stage.dir(), fs::Permissions::from_mode(mode)).expect("permissions can be set");
     };
@@ -163,7 +163,7 @@ fn a_directory_that_cannot_be_written_is_planned_in_and_not_exported_to() {
 
 #[test]
 fn more_shards_than_files_may_be_open_are_planned() {
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     let model = stage.dir().join("model");
     fs::remove_file(model.join("model.safetensors")).expect("a file can be removed");
     for shard in 0..300 {
@@ -217,7 +217,7 @@ fn a_limit_of_memory_that_would_hang_the_libraries_is_refused() {
 
 #[test]
 fn any_number_of_threads_may_be_asked_for() {
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     for number in ["0", "1", "100000", "18446744073709551615", "-1", "x"] {
         let mut plan = command(stage.dir());
         plan.args(["surgery", "plan", "surgery.yaml", "--model", "model"]).env("RAYON_NUM_THREADS", number);
@@ -228,7 +228,7 @@ fn any_number_of_threads_may_be_asked_for() {
 
 #[test]
 fn a_small_stack_is_enough() {
-    let stage = Stage::new("llama-3.2-1b", SCALE);
+    let stage = Fixture::new("llama-3.2-1b", SCALE);
     let (open, close) = ("[".repeat(100), "]".repeat(100));
     fs::write(stage.dir().join("deep.yaml"), format!("version: 1\noperations: {open}{close}\n"))
         .expect("a file");

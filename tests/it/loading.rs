@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use mlxcel::load::{LoadError, Loaded, Options, load};
-use mlxcel::model::run;
-use mlxcel::weights::{Precision, Progress};
+use mlxcel::internals::load::{LoadError, Loaded, Options, load};
+use mlxcel::internals::model::run;
+use mlxcel::internals::weights::{Precision, Progress};
 use mlxcel::{Checkpoint, Code, Diagnostic, Plan, SurgeryFile, plan};
 use safetensors::{Dtype, SafeTensors, View};
 use serde_json::{Value, json};
@@ -357,7 +357,7 @@ fn every_family_names_a_tensor_that_its_index_makes_up() {
         let index = json!({"weight_map": listed}).to_string();
         std::fs::write(dir.path().join("model.safetensors.index.json"), index).unwrap();
         let errors = Checkpoint::open(dir.path()).unwrap_err();
-        let [error] = errors.as_slice() else { panic!("{errors:?}") };
+        let [error] = &errors[..] else { panic!("{errors:?}") };
         assert!(error.to_string().contains("model.layers.7.ghost.weight"), "{error}");
     }
 }

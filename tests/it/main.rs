@@ -1,41 +1,42 @@
 //! Everything that is seen from outside: one binary, one module a topic.
 
 mod accepted;
+mod bad_input_variants;
 mod ci;
-mod cli_about;
 mod cli_check;
 mod cli_diff;
 mod cli_export;
+mod cli_meta;
 mod cli_plan;
+mod closed_stdout;
 mod conformance;
 mod diagnostics;
 mod docs;
-mod ends;
 mod execute;
 mod export_ends;
 #[cfg(feature = "mlx")]
 mod families;
+mod fixture;
 #[cfg(feature = "mlx")]
 mod generate;
 mod hostile;
 mod layering;
+mod library;
 #[cfg(feature = "mlx")]
 mod loading;
-mod looks;
 mod near_paths;
-mod outlets;
 mod paths;
 mod planning;
 mod program;
 mod refused;
-mod relatives;
 mod sarif;
 mod schema;
 #[cfg(feature = "mlx")]
-mod serve;
-#[cfg(feature = "mlx")]
 mod score;
+#[cfg(feature = "mlx")]
+mod serve;
+mod shutdown;
 mod sparse;
-mod stage;
+mod terminal_output;
 #[cfg(feature = "mlx")]
 mod vision_language;

@@ -57,8 +57,8 @@ fn an_output_that_cannot_be_is_refused_with_what_is_wrong() {
         ("/", "`/` exists already (a directory)", "does not exist yet"),
         ("no/..", "`no/..` is no name for a new directory", "does not exist yet"),
         ("-", "cannot go to standard output", "`./-`"),
-        ("file/new", "not a directory", "what stands before a `/` is a file"),
-        ("loop/new", "too many levels of symbolic links", "links on its way lead to each other"),
+        ("file/new", "not a directory", "a parent component of the path is a file"),
+        ("loop/new", "too many levels of symbolic links", "its symbolic links form a loop"),
         ("dangling/new", "`dangling` is a link to `nowhere`, which does not exist", "make that directory"),
         ("no/new", "there is no directory `no` to make `new` in", "make it first"),
         ("model/new", "`model/new` is inside the model directory `model`", "elsewhere"),
@@ -130,9 +130,14 @@ fn an_input_that_cannot_be_reached_is_refused_with_what_is_wrong() {
     for name in ["tokenizer.json", "tokenizer_config.json"] {
         fs::copy(model.join(name), stage.path().join("model").join(name)).expect("a copy");
     }
-    check_reading(stage.path(), &"x".repeat(300), "file name too long", "255 bytes for a name");
-    check_reading(stage.path(), "loop", "too many levels of symbolic links", "links on its way");
-    check_reading(stage.path(), "file/x", "not a directory", "what stands before a `/` is a file");
+    check_reading(stage.path(), &"x".repeat(300), "file name too long", "255 bytes per name");
+    check_reading(
+        stage.path(),
+        "loop",
+        "too many levels of symbolic links",
+        "its symbolic links form a loop",
+    );
+    check_reading(stage.path(), "file/x", "not a directory", "a parent component of the path is a file");
 }
 
 #[test]

@@ -11,13 +11,12 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use mlxcel::diagnostic::{Diagnostic, Look, Severity, render};
-use mlxcel::execute::{Stop, export};
-use mlxcel::{Checkpoint, Code, SurgeryFile};
+use mlxcel::internals::diagnostic::{Look, render};
+use mlxcel::{Checkpoint, Code, Diagnostic, Severity, Stop, SurgeryFile, export};
 
+use crate::fixture::Directives;
 use crate::program::mlxcel;
 use crate::sparse::{self, fixtures};
-use crate::stage::Directives;
 
 #[test]
 fn every_refused_file_is_answered_with_the_text_that_is_kept_beside_it() {
@@ -74,7 +73,7 @@ fn answer(case: &Path, name: &str) -> String {
     let run = mlxcel(&dir, &format!("{command} --model {model}"));
     let code = Code::named(name.split('-').next().unwrap_or_default()).expect("a case is named after a code");
     assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{name}: {}", run.stderr);
-    assert!(run.stderr.contains(&format!("{code}\n")), "{name}: {}", run.stderr);
+    assert!(run.stderr.contains(&format!("[{code}]: ")), "{name}: {}", run.stderr);
     families_left_out(run.stderr)
 }
 

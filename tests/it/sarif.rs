@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::fixture::Fixture;
 use crate::program::mlxcel;
-use crate::stage::Stage;
 
 const BAD: &str = "version: 1\nx-é: &p \"модель.*\"\noperations:\n- op: scale\n  pattern: *p\n  factr: 0.5\n- op: prune\n  \
                    pattern: 'model.layers.*'\n  granularity: layer\n  layer_ids: [0, 0, 99]\n- op: scale\n  pattern: \
@@ -25,7 +25,7 @@ enum Is {
     From(i64),
     /// An object.
     Object(&'static [Property]),
-    /// A list of objects, none of which is there twice where the standard says so.
+    /// A list of objects, without duplicates if the standard says so.
     List(&'static [Property], bool),
     /// A URI reference.
     Uri,
@@ -110,8 +110,8 @@ fn valid(value: &Value, is: Is, place: &str) {
 }
 
 #[test]
-fn a_log_is_as_the_standard_has_it() {
-    let stage = Stage::new("llama-3.2-1b", BAD);
+fn a_log_conforms_to_the_standard() {
+    let stage = Fixture::new("llama-3.2-1b", BAD);
     fs::write(stage.dir().join("a b,ü.yaml"), "version: 2\n").expect("a file can be written");
     fs::create_dir(stage.dir().join("none")).expect("a directory can be made");
     let mut found = 0;
@@ -150,8 +150,8 @@ fn a_log_is_as_the_standard_has_it() {
 }
 
 #[test]
-fn names_and_texts_of_any_kind_are_escaped_in_annotations() {
-    let stage = Stage::new("llama-3.2-1b", BAD);
+fn names_and_messages_are_escaped_in_annotations() {
+    let stage = Fixture::new("llama-3.2-1b", BAD);
     let name = "50%,a:b.yaml";
     let yaml = "version: 1\noperations:\n- op: scale\n  pattern: 'a%0A::error::x,y: z'\n  factor: 2\n- op: \"scale\\n::error::b\"\n  \
                 pattern: '*'\n";

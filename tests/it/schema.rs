@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mlxcel::{Code, SurgeryFile, surgery};
+use mlxcel::internals::surgery;
+use mlxcel::{Code, SurgeryFile};
 use serde_json::Value;
 
 /// Mistakes that no schema sees: they are in the YAML itself, in the dialect of patterns, or in the model and the donors.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mlxcel::load::{Options, load};
+use mlxcel::internals::load::{Options, load};
 use mlxcel::{Checkpoint, Code, Diagnostic, Plan};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
@@ -131,7 +131,7 @@ fn surgery_on_stored_keys_is_seen_by_the_text_model() {
                 )
             };
             let tokens = expected(&dir).tokens;
-            let logits = |loaded: mlxcel::load::Loaded| logits(loaded.model.as_ref(), &tokens, 64);
+            let logits = |loaded: mlxcel::internals::load::Loaded| logits(loaded.model.as_ref(), &tokens, 64);
             let plain = logits(open(copy.path()));
             assert_ne!(logits(operated(copy.path(), &yaml("3.0"))), plain, "{key}");
             assert_eq!(logits(operated(copy.path(), &yaml("1.0"))), plain, "{key}");

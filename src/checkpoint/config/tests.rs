@@ -152,7 +152,7 @@ fn a_model_directory_has_config_and_weights() {
 
 #[test]
 fn a_file_is_not_a_model_directory() {
-    let open = |dir: &Dir, name: &str| Checkpoint::open(&dir.join(name)).unwrap_err().remove(0).reason;
+    let open = |dir: &Dir, name: &str| Checkpoint::open(&dir.join(name)).unwrap_err()[0].reason.clone();
     let dir = Dir::new().with("a.safetensors", bytes(&["x"])).with("m.gguf", "GGUF\u{3}\0\0\0\0\0\0\0");
     assert_eq!(open(&dir, "a.safetensors"), "a file of weights, not a model directory");
     assert_eq!(open(&dir, "m.gguf"), "not a model directory: a GGUF file, which is not safetensors");

@@ -1,4 +1,4 @@
-//! What a comparison comes to, as a table for people: folded by layer, with the range of each figure.
+//! The result of a comparison as a table for people, folded by layer, with the range of each figure.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,21 @@ use crate::execute::{Comparison, Figures, NotFinite, Verdict, Which};
 
 const FIGURES: &str =
     "  max: the largest change of an element; change: \u{2016}second - first\u{2016} / \u{2016}first\u{2016}
-  of several tensors in a line: the largest max, the range of changes, the smallest cosine\n";
+  a line for several tensors shows the largest max, the range of changes and the smallest cosine\n";
 
-const NOT_FINITE: &str = "  a tensor with elements that are NaN or infinite has no max, change or cosine\n";
+const NOT_FINITE: &str = "  tensors with NaN or infinite elements have no max, change or cosine\n";
 
-const PACKED: &str = "  quantized weights are not compared with dense ones: dequantize that side first\n";
+const PACKED: &str = "  quantized weights cannot be compared with dense ones; dequantize them first\n";
 
-/// The table of what differs, and what its figures are.
+/// The table of tensors that differ, a legend of its figures, and the totals.
 pub(super) fn of(found: &[Comparison], look: Look, all: bool) -> String {
     let different: Vec<&Comparison> = found.iter().filter(|one| one.verdict != Verdict::Equal).collect();
     let mut table = Vec::new();
     for group in if all { different.iter().map(|one| vec![*one]).collect() } else { grouped(&different) } {
-        // Names of a group differ in numbers only, but need not be every combination of them.
+        // The names of a group differ only in numbers, but are not always all combinations of these.
         let names = fold(group.iter().map(|one| (one.key.as_str(), ())));
         let names: Vec<String> = names.iter().map(|names| names.name(look)).collect();
-        table.push((names.join(", "), says(&group)));
+        table.push((names.join(", "), details(&group)));
     }
     let mut text = rows(&table, 2, look);
     if !table.is_empty() {
@@ -43,12 +43,12 @@ pub(super) fn of(found: &[Comparison], look: Look, all: bool) -> String {
     let count = |wanted: &[Verdict]| different.iter().filter(|one| wanted.contains(&one.verdict)).count();
     let incomparable = match count(&[Verdict::Incomparable]) {
         0 => None,
-        n => Some(format!("{n} in shape or dtype, so that values cannot be compared")),
+        n => Some(format!("{n} in shape or dtype and cannot be compared")),
     };
     let lonely = match count(&[Verdict::OnlyFirst, Verdict::OnlySecond]) {
         0 => None,
-        1 => Some("1 is in one of the two only".to_owned()),
-        n => Some(format!("{n} are in one of the two only")),
+        1 => Some("1 exists on one side only".to_owned()),
+        n => Some(format!("{n} exist on one side only")),
     };
     let notes: Vec<String> = incomparable.into_iter().chain(lonely).collect();
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
@@ -61,7 +61,7 @@ pub(super) fn of(found: &[Comparison], look: Look, all: bool) -> String {
     )
 }
 
-/// Whether a weight is dense on one side and codes on the other.
+/// Whether a weight is dense on one side and quantized on the other.
 fn is_packed_on_one_side(one: &Comparison) -> bool {
     let dtypes = one.sides().map(|(dtype, _)| dtype);
     one.key.as_str().ends_with(".weight")
@@ -69,8 +69,8 @@ fn is_packed_on_one_side(one: &Comparison) -> bool {
         && dtypes.iter().any(|dtype| matches!(*dtype, "F16" | "BF16" | "F32"))
 }
 
-/// Tensors whose names differ in numbers only and of which the same kind of thing is to be said, in order. What has no
-/// change or no cosine stays by itself: it has no place in a range.
+/// Groups tensors whose names differ only in numbers and which have the same kinds of figures, in order. Tensors without
+/// change or cosine have groups of their own, because they have no place in a range.
 fn grouped<'c>(different: &[&'c Comparison]) -> Vec<Vec<&'c Comparison>> {
     let mut places = HashMap::new();
     let mut groups: Vec<Vec<&Comparison>> = Vec::new();
@@ -95,7 +95,7 @@ fn grouped<'c>(different: &[&'c Comparison]) -> Vec<Vec<&'c Comparison>> {
     groups
 }
 
-/// The figures of those that have any.
+/// The figures of the tensors that have any.
 fn figures<'c>(of: &[&'c Comparison]) -> impl Iterator<Item = &'c Figures> {
     of.iter().filter_map(|one| match &one.verdict {
         Verdict::Differs(figures) => Some(figures),
@@ -103,8 +103,8 @@ fn figures<'c>(of: &[&'c Comparison]) -> impl Iterator<Item = &'c Figures> {
     })
 }
 
-/// What is to be said of a group.
-fn says(group: &[&Comparison]) -> String {
+/// The second column of a group.
+fn details(group: &[&Comparison]) -> String {
     let count = match group.len() {
         1 => String::new(),
         n => format!("{n} tensors, "),
@@ -124,7 +124,7 @@ fn says(group: &[&Comparison]) -> String {
         };
         format!(" (tied to `{}` in the {side})", tie.to)
     });
-    // Where values cannot be compared, they are told with the shapes.
+    // If values cannot be compared, dtypes are shown with the shapes.
     let compared = group.first().filter(|one| one.verdict != Verdict::Incomparable);
     let dtypes = compared.and_then(|one| one.dtypes.as_ref());
     let dtypes = dtypes.map(|[first, second]| format!(" ({first} in the first, {second} in the second)"));
@@ -155,7 +155,7 @@ fn differences(figures: &[&Figures]) -> String {
     if let Some((cosine, _)) = range(|one| one.cosine) {
         parts.push(format!("cosine {cosine:.6}"));
     }
-    // Whatever changes from zero, the change has no share; nothing has an angle with zero.
+    // A change from zero has no ratio, and nothing has an angle with zero.
     if figures.iter().all(|one| one.elements > 0 && one.max.is_some()) {
         match figures.first() {
             Some(Figures { relative: None, .. }) => parts.push("from zero".to_owned()),
@@ -174,7 +174,7 @@ fn differences(figures: &[&Figures]) -> String {
     parts.join(", ")
 }
 
-/// How many elements are not finite, and where.
+/// The numbers of elements that are not finite, and the sides they are on.
 fn not_finite(counts: &NotFinite) -> impl Iterator<Item = String> {
     let NotFinite { nan, infinite, only } = *counts;
     let kind = |sides: &[usize]| {
@@ -196,7 +196,7 @@ fn not_finite(counts: &NotFinite) -> impl Iterator<Item = String> {
     .map(|(count, kind, place)| format!("{count} {kind} {place}"))
 }
 
-/// Three digits, however large or small.
+/// Three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -214,7 +214,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// The figure before a percent sign: never with an exponent, which nobody reads as a share.
+/// The number before a percent sign, never with an exponent.
 fn percent(ratio: f64) -> String {
     match ratio * 100.0 {
         tiny if tiny > 0.0 && tiny < 1e-4 => "<0.0001".to_owned(),

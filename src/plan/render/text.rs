@@ -207,15 +207,11 @@ fn edits(plan: &Plan, step: &Step, look: Look, all: bool) -> Vec<(String, String
 
 /// One diagnostic in a line: the full one, with its place and help, is the renderer's.
 fn note(out: &mut String, diagnostic: &Diagnostic, indent: usize, look: Look) {
-    let (word, colour) = match diagnostic.severity() {
-        Severity::Advice => ("note", "36"),
-        Severity::Warning => ("warning", "33"),
-        Severity::Error => ("error", "31"),
-    };
+    let (word, style) = (diagnostic.severity().word(), diagnostic.severity().style());
     let text = look.text(&format!("{} ({})", diagnostic.message, diagnostic.code.name()));
     let hang = word.len() + 2;
     for (at, line) in wrap(&text, look.width.saturating_sub(indent + hang)).iter().enumerate() {
-        let lead = if at == 0 { look.paint(colour, word) + "  " } else { " ".repeat(hang) };
+        let lead = if at == 0 { look.paint(style, word) + "  " } else { " ".repeat(hang) };
         let _ = writeln!(out, "{:indent$}{lead}{line}", "");
     }
 }

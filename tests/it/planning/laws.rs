@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use mlxcel::plan::{Action, Plan, Region};
+use mlxcel::Plan;
+use mlxcel::internals::plan::{Action, Region};
 use proptest::prelude::*;
 
 use super::{outcome, planned, refused};

@@ -9,9 +9,9 @@ mod whole;
 
 use std::path::Path;
 
-use mlxcel::diagnostic::{Diagnostic, Look, Severity, render};
-use mlxcel::plan::{Action, Plan, Refusal, Region};
-use mlxcel::{Checkpoint, Code, SurgeryFile, plan};
+use mlxcel::internals::diagnostic::{Look, render};
+use mlxcel::internals::plan::{Action, Region};
+use mlxcel::{Checkpoint, Code, Diagnostic, Plan, Refusal, Severity, SurgeryFile, plan};
 
 use crate::sparse::{self, fixtures};
 

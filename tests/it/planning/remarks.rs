@@ -1,8 +1,7 @@
 //! Warnings, advice, and how mistakes are gathered.
 
-use mlxcel::diagnostic::Severity;
-use mlxcel::plan::{check, refuse};
-use mlxcel::{Checkpoint, Code, plan};
+use mlxcel::internals::plan::{check, refuse};
+use mlxcel::{Checkpoint, Code, Severity, plan};
 
 use super::{codes, file, made, model, outcome, planned, refused};
 use crate::sparse;
@@ -243,7 +242,10 @@ fn a_broken_tie_lists_the_head_and_a_kept_one_shares_it() {
     let both = r#"op: scale, pattern: "{lm_head,model.embed_tokens}.weight", factor: 2"#;
     let plan = planned("f32-tied", both);
     assert!(plan.untied().is_empty());
-    assert_eq!(plan.programs()[0].shared_with().map(mlxcel::checkpoint::Key::as_str), Some("lm_head.weight"));
+    assert_eq!(
+        plan.programs()[0].shared_with().map(mlxcel::internals::checkpoint::Key::as_str),
+        Some("lm_head.weight")
+    );
     let one_dropped = format!("{both}\nop: scale, pattern: lm_head.weight, factor: 1");
     assert!(planned("f32-tied", &one_dropped).untied().is_empty(), "a factor of 1 does not break a tie");
     assert!(
@@ -282,10 +284,10 @@ fn what_does_nothing_in_a_pattern_or_an_exclude_is_advised_of() {
 
 #[test]
 fn a_donor_whose_configuration_cannot_be_read_is_warned_of() {
-    use crate::stage::{Directives, Stage};
+    use crate::fixture::{Directives, Fixture};
     let yaml = "version: 1\noperations:\n  - op: replace\n    pattern: model.norm.weight\n    source: donor\n    \
                 source_key: model.norm.weight\n";
-    let stage = Stage::new("qwen3-4b-4bit", yaml);
+    let stage = Fixture::new("qwen3-4b-4bit", yaml);
     Directives::default().make_donors(yaml, "qwen3-4b-4bit", stage.dir());
     let check = |config: Option<&str>, expected: &[Code]| {
         let path = stage.dir().join("donor/config.json");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::server::{BASE, Server, endless, greedy, root};
-use crate::outlets::closed_pipe;
+use crate::closed_stdout::closed_pipe;
 use crate::program::{command, ended};
 
 fn last_error(events: impl Iterator<Item = String>) -> Value {

@@ -132,11 +132,11 @@ fn a_wrong_surgery_file_ends_the_start_before_the_port_is_bound() {
     };
     let run = serve(&file);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(run.stderr.contains("surgery::no_match") && !run.stderr.contains("listened"), "{}", run.stderr);
+    assert!(run.stderr.contains("surgery::no_match") && !run.stderr.contains("listen"), "{}", run.stderr);
     fs::write(&file, "version: 1\noperations: []\n").unwrap();
     let run = serve(&file);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(run.stderr.contains(&format!("127.0.0.1:{port} cannot be listened at")), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("cannot listen on 127.0.0.1:{port}: ")), "{}", run.stderr);
 }
 
 #[test]
@@ -161,6 +161,6 @@ fn the_log_has_a_line_for_each_operation() {
     let has = |start: &str| {
         log.iter().any(|line| line["message"].as_str().is_some_and(|message| message.starts_with(start)))
     };
-    assert!(has("surgery: 1 scale: 4 tensors") && has("surgery: 2 scale: 1 tensor"), "{log:#?}");
+    assert!(has("surgery #1 scale: 4 tensors") && has("surgery #2 scale: 1 tensor"), "{log:#?}");
     assert!(has("loaded: dtype f32"), "{log:#?}");
 }

@@ -2,21 +2,21 @@ use super::*;
 use crate::checkpoint::Key;
 
 #[test]
-fn two_dtypes_are_told() {
+fn two_dtypes_are_shown() {
     let one = Comparison { dtypes: Some(["F32".into(), "F16".into()]), ..differs("x", 0.0, 0.0) };
-    assert!(says(&[&one]).ends_with("(F32 in the first, F16 in the second)"), "{}", says(&[&one]));
+    assert!(details(&[&one]).ends_with("(F32 in the first, F16 in the second)"), "{}", details(&[&one]));
 }
 
 #[test]
-fn a_tie_is_told_where_nothing_can_be_compared_too() {
+fn a_tie_is_shown_even_where_nothing_can_be_compared() {
     let tie = Some(crate::execute::Tie { side: Which::Second, to: Key::from("e") });
     let dtypes = Some(["BF16".into(), "U32".into()]);
     let one = Comparison { dtypes, tie, verdict: Verdict::Incomparable, ..equal("x") };
-    assert_eq!(says(&[&one]), "BF16 [4] in the first, U32 [4] in the second (tied to `e` in the second)");
+    assert_eq!(details(&[&one]), "BF16 [4] in the first, U32 [4] in the second (tied to `e` in the second)");
 }
 
 #[test]
-fn shares_are_written_without_exponents() {
+fn percentages_have_no_exponents() {
     for (ratio, text) in [
         (0.0, "0"),
         (1e-9, "<0.0001"),
@@ -63,12 +63,12 @@ fn layers_are_folded_and_figures_span_them() {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     assert!(lines[0].starts_with("lm_head.weight") && lines[0].ends_with("only in the second"), "{text}");
     assert!(lines[1].ends_with("2 tensors, max 0.5, change 1 to 2.5 %, cosine 0.500000"), "{text}");
-    assert_eq!(lines.last(), Some(&"3 of 4 tensors differ (1 is in one of the two only), 1 is equal"));
+    assert_eq!(lines.last(), Some(&"3 of 4 tensors differ (1 exists on one side only), 1 is equal"));
     assert_eq!(of(&found, Look::PLAIN, true).lines().count(), 8);
 }
 
 #[test]
-fn what_has_no_change_or_no_cosine_is_not_folded_with_what_has() {
+fn tensors_without_change_or_cosine_are_not_folded_with_others() {
     let only = |key: &str, relative, cosine| {
         let figures =
             Figures { elements: 4, different: 2, max: Some(0.5), relative, cosine, not_finite: None };
@@ -98,7 +98,7 @@ fn numbers_have_three_digits() {
 }
 
 #[test]
-fn what_is_not_finite_is_told_with_the_side_it_is_on() {
+fn elements_that_are_not_finite_are_counted_by_side() {
     let says =
         |nan, infinite, only| not_finite(&NotFinite { nan, infinite, only }).collect::<Vec<_>>().join(", ");
     assert_eq!(says([0, 0], [0, 0], [0, 0]), "");
@@ -108,7 +108,7 @@ fn what_is_not_finite_is_told_with_the_side_it_is_on() {
 }
 
 #[test]
-fn what_has_no_figures_because_of_a_nan_is_not_folded_with_what_never_has_any() {
+fn tensors_with_nan_are_not_folded_with_tensors_that_have_no_figures() {
     let only = |key: &str, not_finite| {
         let figures = Figures { elements: 4, different: 2, not_finite, ..Figures::default() };
         Comparison { verdict: Verdict::Differs(figures), ..equal(key) }
@@ -119,5 +119,8 @@ fn what_has_no_figures_because_of_a_nan_is_not_folded_with_what_never_has_any() 
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     assert!(lines[0].ends_with("  2 tensors, 4 of 8 elements, 3 NaN in the second only"), "{text}");
     assert!(lines[1].starts_with("l.2.w") && lines[1].ends_with("  2 of 4 elements"), "{text}");
-    assert!(text.contains("NaN or infinite has no max") && !text.contains("the largest max"), "{text}");
+    assert!(
+        text.contains("NaN or infinite elements have no max") && !text.contains("the largest max"),
+        "{text}"
+    );
 }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::fixture::Fixture;
 use crate::program::mlxcel;
-use crate::stage::Stage;
 
 const NONE: &str = "version: 1\noperations: []\n";
 
 #[test]
-fn keys_are_listed_a_line_each_with_what_is_known_of_them() {
-    let stage = Stage::new("llama-3.2-1b-4bit", NONE);
+fn keys_are_listed_one_per_line_with_their_properties() {
+    let stage = Fixture::new("llama-3.2-1b-4bit", NONE);
     let run = mlxcel(stage.dir(), "surgery keys --model model lm_head.*");
     assert_eq!(
         run.stdout,
@@ -25,7 +25,7 @@ fn keys_are_listed_a_line_each_with_what_is_known_of_them() {
 
 #[test]
 fn keys_as_json_have_optional_fields_only_where_they_apply() {
-    let stage = Stage::new("llama-3.2-1b-4bit", NONE);
+    let stage = Fixture::new("llama-3.2-1b-4bit", NONE);
     let run = mlxcel(
         stage.dir(),
         "surgery keys --model model --format json {lm_head.weight,model.norm.weight,*.0.self_attn.q_proj.scales}",
@@ -54,8 +54,8 @@ fn keys_as_json_have_optional_fields_only_where_they_apply() {
 }
 
 #[test]
-fn the_keys_of_a_donor_are_those_that_it_stores() {
-    let stage = Stage::new("llama-3.2-1b-4bit", NONE);
+fn the_keys_of_a_donor_are_its_stored_keys() {
+    let stage = Fixture::new("llama-3.2-1b-4bit", NONE);
     let donor = "surgery keys --donor model";
     assert_eq!(mlxcel(stage.dir(), donor).stdout.lines().count(), 372, "a tied head is not stored");
     let file = mlxcel(stage.dir(), &format!("{donor}/model.safetensors model.norm.*"));
@@ -77,8 +77,8 @@ fn the_keys_of_a_donor_are_those_that_it_stores() {
 }
 
 #[test]
-fn options_are_spelt_alike_and_numbers_may_be_negative_to_be_refused() {
-    let stage = Stage::new("llama-3.2-1b", NONE);
+fn options_are_the_same_everywhere_and_negative_numbers_are_refused_by_value() {
+    let stage = Fixture::new("llama-3.2-1b", NONE);
     for command in ["plan surgery.yaml", "check surgery.yaml", "keys model.norm.weight"] {
         let long = mlxcel(stage.dir(), &format!("surgery {command} --model model --format json"));
         assert_eq!(long.code, 0, "{long:#?}");
@@ -89,13 +89,13 @@ fn options_are_spelt_alike_and_numbers_may_be_negative_to_be_refused() {
     for option in ["-n -1", "--max-tokens -1", "--temp -1", "--top-p -0.5", "--top-k -3", "--seed -1"] {
         let run = mlxcel(stage.dir(), &format!("generate --model model --prompt x {option}"));
         assert_eq!(run.code, 2, "{option}");
-        assert!(run.stderr.contains("it must be a"), "{option}: {}", run.stderr);
+        assert!(run.stderr.contains("must be a"), "{option}: {}", run.stderr);
     }
 }
 
 #[test]
-fn a_pattern_without_keys_and_a_wrong_pattern_are_mistakes() {
-    let stage = Stage::new("llama-3.2-1b", NONE);
+fn a_pattern_without_keys_and_an_invalid_pattern_are_errors() {
+    let stage = Fixture::new("llama-3.2-1b", NONE);
     for (pattern, mentions) in [
         ("model.layers.*.attn.o_proj.weight", ["surgery::no_match", "self_attn"]),
         ("model.layers.[0-", ["surgery::bad_glob", "model.layers.[0-"]),
@@ -119,7 +119,7 @@ fn a_code_is_explained_with_and_without_its_prefix() {
 }
 
 #[test]
-fn an_unknown_code_gets_the_nearest_as_a_hint() {
+fn an_unknown_code_gets_the_nearest_one_as_a_hint() {
     let run = mlxcel(Path::new("."), "surgery explain no_mach");
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("did you mean `no_match`?"), "{}", run.stderr);
@@ -132,7 +132,7 @@ fn all_codes_are_listed_by_severity() {
     let place = |text: &str| run.stdout.find(text).unwrap_or_else(|| panic!("{text}: {}", run.stdout));
     assert!(place("errors\n") < place("  syntax ") && place("  syntax ") < place("warnings\n"));
     assert!(
-        place("warnings\n") < place("  tied_embedding ") && place("  tied_embedding ") < place("advice\n")
+        place("warnings\n") < place("  tied_embedding ") && place("  tied_embedding ") < place("notes\n")
     );
     assert_eq!(run.stdout.lines().filter(|line| line.starts_with("  ")).count(), mlxcel::Code::ALL.len());
 }
@@ -149,7 +149,7 @@ fn completions_and_manual_pages_come_from_the_command_line_itself() {
         let run = mlxcel(Path::new("."), &format!("completions {shell}"));
         assert_eq!(run.code, 0);
         for word in ["surgery", "no-donors"] {
-            assert!(run.stdout.contains(word), "{shell} does not know {word}");
+            assert!(run.stdout.contains(word), "{shell} lacks {word}");
         }
         // The others' generators complete names of commands and options only.
         if ["bash", "zsh"].contains(&shell) {
@@ -178,8 +178,8 @@ fn without_mlx_generate_and_score_answer_with_one_diagnostic() {
 
 #[cfg(feature = "mlx")]
 #[test]
-fn a_surgery_file_that_the_environment_names_is_told_to_be_so() {
-    let stage = Stage::new("llama-3.2-1b", "version: 2\n");
+fn errors_name_the_environment_variable_that_names_the_surgery_file() {
+    let stage = Fixture::new("llama-3.2-1b", "version: 2\n");
     let run = |named: bool| {
         let mut command = crate::program::command(stage.dir());
         command.args(["generate", "--model", "model", "--tokens", "1"]).env("MLXCEL_SURGERY", "surgery.yaml");
@@ -190,16 +190,13 @@ fn a_surgery_file_that_the_environment_names_is_told_to_be_so() {
     };
     let (env, flag) = (run(false), run(true));
     assert_eq!((env.code, flag.code), (1, 1));
-    assert!(
-        env.stderr.starts_with("the surgery file `surgery.yaml` is named by `MLXCEL_SURGERY`\n"),
-        "{env:#?}"
-    );
+    assert!(env.stderr.starts_with("`MLXCEL_SURGERY` names the surgery file `surgery.yaml`\n"), "{env:#?}");
     assert!(!flag.stderr.contains("MLXCEL_SURGERY"), "{flag:#?}");
 }
 
 #[test]
-fn a_wrong_command_line_is_answered_with_the_right_one() {
-    let stage = Stage::new("llama-3.2-1b", NONE);
+fn a_usage_error_has_a_tip_with_the_right_command_line() {
+    let stage = Fixture::new("llama-3.2-1b", NONE);
     for (arguments, tip) in [
         ("plan surgery.yaml", "`mlxcel surgery plan`"),
         ("schema", "`mlxcel surgery schema`"),
@@ -207,7 +204,7 @@ fn a_wrong_command_line_is_answered_with_the_right_one() {
         ("surgery validate surgery.yaml", "`mlxcel surgery check`"),
         ("surgery plan --surgery surgery.yaml --model model", "`mlxcel surgery plan FILE --model DIR`"),
         ("surgery diff --model model --surgery surgery.yaml", "`mlxcel surgery diff DIR --surgery FILE`"),
-        ("surgery diff model", "`--surgery FILE` for what"),
+        ("surgery diff model", "`--surgery FILE` to compare"),
         ("surgery keys model", "`mlxcel surgery keys --model model`"),
     ] {
         let run = mlxcel(stage.dir(), arguments);
@@ -220,13 +217,13 @@ fn a_wrong_command_line_is_answered_with_the_right_one() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_mlxcel"), &renamed).expect("a link");
     let run =
         std::process::Command::new(renamed).args(["surgery", "diff", "model"]).output().expect("it runs");
-    assert!(String::from_utf8_lossy(&run.stderr).contains("`--surgery FILE` for what"), "{run:?}");
+    assert!(String::from_utf8_lossy(&run.stderr).contains("`--surgery FILE` to compare"), "{run:?}");
     assert!(mlxcel(stage.dir(), "surgery plna").stderr.contains("'plan'"), "clap's own tips stay");
 }
 
 #[test]
-fn a_model_or_surgery_file_that_is_not_there_is_answered_with_what_is_near() {
-    let stage = Stage::new("llama-3.2-1b", NONE);
+fn a_missing_model_or_surgery_file_gets_the_nearest_name_as_a_hint() {
+    let stage = Fixture::new("llama-3.2-1b", NONE);
     let said = |arguments: &str| {
         let run = mlxcel(stage.dir(), arguments);
         assert_eq!(run.code, 1, "{run:#?}");
@@ -251,7 +248,7 @@ fn a_model_or_surgery_file_that_is_not_there_is_answered_with_what_is_near() {
 }
 
 #[test]
-fn a_comparison_without_surgery_is_a_mistake() {
+fn a_comparison_without_surgery_is_a_usage_error() {
     for surgery in [None, Some("")] {
         let mut command = crate::program::command(Path::new("."));
         command.args(["generate", "--model", "model", "--prompt", "x", "--compare"]);
@@ -260,10 +257,10 @@ fn a_comparison_without_surgery_is_a_mistake() {
         }
         let run = crate::program::ended(command.output().expect("the program can be run"));
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:#?}");
-        assert!(run.stderr.contains("`--surgery <FILE>` is missing"), "{}", run.stderr);
+        assert!(run.stderr.contains("pass `--surgery <FILE>`"), "{}", run.stderr);
         assert!(run.stderr.contains("Usage: mlxcel generate "), "{}", run.stderr);
     }
-    // Named either way it is no mistake of the command line; here the model, or MLX, is missing.
+    // With a surgery file, named either way, the usage is right; here the model, or MLX, is missing.
     let named = mlxcel(Path::new("."), "generate --model model --prompt x --compare --surgery none.yaml");
     assert_eq!(named.code, 1, "{named:#?}");
     let mut command = crate::program::command(Path::new("."));
@@ -279,13 +276,13 @@ fn the_synopsis_of_a_manual_page_has_the_values_of_options() {
     let plain = synopsis.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "").replace('\\', "");
     assert_eq!(
         plain,
-        "mlxcel surgery check [--model DIR] [--no-donors] [--format FORMAT] [--json] [--deny WHAT] [--help] [--version] \
+        "mlxcel surgery check [--model DIR] [--no-donors] [--format FORMAT] [--json] [--deny KIND] [--help] [--version] \
          FILES ..."
     );
 }
 
 #[test]
-fn what_reads_no_weight_is_told_apart_from_what_does() {
+fn help_says_which_commands_read_no_weight() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let help = mlxcel(dir.path(), "surgery --help").stdout;
     let about = help.lines().next().unwrap_or_default();

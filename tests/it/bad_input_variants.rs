@@ -1,5 +1,5 @@
-//! The relatives of the mistakes in `fixtures/conformance/bad-input`: the same in another operation, in the base in place of
-//! a donor, in a shard of a directory.
+//! Variants of the errors in `fixtures/conformance/bad-input`: in another operation, in the base instead of a donor, in a
+//! shard of a directory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::conformance::{errors, fixtures, plan, text};
 use crate::refused::copy;
 use crate::sparse;
 
-/// What stands in a case's folder beside the model.
+/// The donor in a case's folder.
 const DONOR: &str = "d.safetensors";
 
 /// A copy of a case that a test may change.
@@ -44,7 +44,7 @@ impl Case {
         let text = text(&source, &refusal.diagnostics);
         let codes: Vec<Code> = errors(&refusal).iter().map(|found| found.code).collect();
         assert_eq!(codes, expected, "{}\n{text}", self.name);
-        let says = |found: &&mlxcel::diagnostic::Diagnostic| {
+        let says = |found: &&mlxcel::Diagnostic| {
             [Some(&found.message), found.help.as_ref()]
                 .into_iter()
                 .flatten()

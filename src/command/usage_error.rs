@@ -1,4 +1,4 @@
-//! Mistakes in the command line: clap's words, and a tip where clap has none or a wrong one.
+//! Usage errors: clap's message, and a tip where clap has none or a wrong one.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -6,49 +6,49 @@ use std::path::Path;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{Exit, output};
+use super::exit::Exit;
+use super::output;
 
-/// Prints what clap has to say in place of a command: a mistake in the command line, help, or the version.
-#[must_use]
-pub fn refuse(mut error: clap::Error) -> Exit {
-    advise(&mut error);
+/// Prints what clap returns in place of a command: a usage error, help, or the version.
+pub(super) fn print(mut error: clap::Error) -> Exit {
+    replace_tip(&mut error);
     let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
-        return Exit::WrongCommandLine;
+        return Exit::UsageError;
     }
     match printed {
         Err(failure) if failure.kind() != io::ErrorKind::BrokenPipe => {
-            output::stderr(&format!("{:?}\n", output::unwritable(failure)));
-            Exit::Failed
+            output::stderr(&output::unwritable(&failure).text(output::stderr_look()));
+            Exit::Error
         }
-        _ => Exit::Fine,
+        _ => Exit::Success,
     }
 }
 
-/// Puts our tip in the place of clap's.
-fn advise(error: &mut clap::Error) {
+/// Replaces clap's tip by ours, if there is one.
+fn replace_tip(error: &mut clap::Error) {
     let usage = match error.get(ContextKind::Usage) {
         Some(ContextValue::StyledStr(usage)) => usage.to_string(),
         _ => String::new(),
     };
-    // Whatever the program is called.
+    // The command without the program's name, whatever that is.
     let command = usage.trim_start_matches("Usage: ").split_once(' ').map_or("", |(_, command)| command);
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
     };
     let tip = match error.kind() {
-        ErrorKind::InvalidSubcommand => of_command(command, &text(ContextKind::InvalidSubcommand)),
-        ErrorKind::UnknownArgument => of_argument(command, &text(ContextKind::InvalidArg)),
-        ErrorKind::MissingRequiredArgument => of_missing(command),
+        ErrorKind::InvalidSubcommand => tip_for_command(command, &text(ContextKind::InvalidSubcommand)),
+        ErrorKind::UnknownArgument => tip_for_argument(command, &text(ContextKind::InvalidArg)),
+        ErrorKind::MissingRequiredArgument => tip_for_missing(command),
         _ => None,
     };
-    let by_clap = match error.get(ContextKind::Suggested) {
+    let claps = match error.get(ContextKind::Suggested) {
         Some(ContextValue::StyledStrs(tips)) => tips.iter().map(ToString::to_string).collect(),
         _ => Vec::new(),
     };
-    // No option is meant as the value of something else.
-    if tip.is_some() || by_clap.iter().any(|tip: &String| tip.contains("'-- ")) {
+    // clap suggests to pass an unknown option as a value, which is never what was meant.
+    if tip.is_some() || claps.iter().any(|tip: &String| tip.contains("'-- ")) {
         for kind in [ContextKind::Suggested, ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
             error.remove(kind);
         }
@@ -58,15 +58,15 @@ fn advise(error: &mut clap::Error) {
     }
 }
 
-/// A command that stands elsewhere, or is called otherwise.
-fn of_command(command: &str, written: &str) -> Option<String> {
+/// A command in another place or under another name.
+fn tip_for_command(command: &str, written: &str) -> Option<String> {
     let inside = command.starts_with("surgery");
     let path = match written {
         "plan" | "check" | "keys" | "explain" | "schema" | "export" | "diff" if !inside => {
-            return Some(format!("it is a command of `surgery`: `mlxcel surgery {written}`"));
+            return Some(format!("use `mlxcel surgery {written}`"));
         }
         "generate" | "serve" | "score" | "man" | "completions" if inside => {
-            return Some(format!("it is a command of its own: `mlxcel {written}`"));
+            return Some(format!("use `mlxcel {written}`"));
         }
         "validate" | "lint" | "verify" => "surgery check",
         "show" | "preview" | "dry-run" | "explain-plan" => "surgery plan",
@@ -78,42 +78,47 @@ fn of_command(command: &str, written: &str) -> Option<String> {
         "perplexity" | "eval" => "score",
         _ => return None,
     };
-    Some(format!("that is `mlxcel {path}`"))
+    Some(format!("use `mlxcel {path}`"))
 }
 
-/// An option that another command has.
-fn of_argument(command: &str, written: &str) -> Option<String> {
+/// An option of another command.
+fn tip_for_argument(command: &str, written: &str) -> Option<String> {
     let of = |name: &str| command.starts_with(&format!("surgery {name}"));
     let flag = written.split('=').next().unwrap_or_default();
     Some(match flag {
         "--surgery" if of("plan") => {
-            "the surgery file needs no flag: `mlxcel surgery plan FILE --model DIR`".to_owned()
+            "pass the surgery file without a flag: `mlxcel surgery plan FILE --model DIR`".to_owned()
         }
-        "--surgery" if of("check") => "surgery files need no flag: `mlxcel surgery check FILE…`".to_owned(),
+        "--surgery" if of("check") => {
+            "pass surgery files without a flag: `mlxcel surgery check FILE…`".to_owned()
+        }
         "--surgery" if of("export") => {
-            "the surgery file needs no flag: `mlxcel surgery export FILE --model DIR --output NEW`".to_owned()
-        }
-        "--surgery" if of("keys") => {
-            "keys are those that the checkpoint has, whatever is done to it: `mlxcel surgery keys --model DIR`"
+            "pass the surgery file without a flag: `mlxcel surgery export FILE --model DIR --output NEW`"
                 .to_owned()
         }
+        "--surgery" if of("keys") => {
+            "surgery does not change keys: `mlxcel surgery keys --model DIR`".to_owned()
+        }
         "--model" | "-m" if of("diff") => {
-            "the model needs no flag: `mlxcel surgery diff DIR --surgery FILE`".to_owned()
+            "pass the model without a flag: `mlxcel surgery diff DIR --surgery FILE`".to_owned()
         }
         _ => return None,
     })
 }
 
-/// What would do in place of an argument that is missing.
-fn of_missing(command: &str) -> Option<String> {
+/// What to pass for a missing argument.
+fn tip_for_missing(command: &str) -> Option<String> {
     if command.starts_with("surgery diff") {
         return Some(
-            "name the weights to compare with, or `--surgery FILE` for what a surgery file makes of the model"
+            "pass the weights to compare with, or `--surgery FILE` to compare with the edited model"
                 .to_owned(),
         );
     }
     let last = std::env::args_os().next_back().filter(|last| Path::new(last).is_dir())?;
     (command.starts_with("surgery keys")).then(|| {
-        format!("a directory needs its flag: `mlxcel surgery keys --model {}`", Path::new(&last).display())
+        format!(
+            "pass a directory with its flag: `mlxcel surgery keys --model {}`",
+            Path::new(&last).display()
+        )
     })
 }

@@ -1,4 +1,4 @@
-//! What `plan` and `check` have in common: the [`Answer`] to a surgery file, whether it fails the run, its JSON object.
+//! [`Planned`]: a surgery file's plan or diagnostics, whether they fail the run, and their JSON object.
 
 use std::path::Path;
 
@@ -11,42 +11,45 @@ use crate::plan::render::json::{self, FORMAT_VERSION};
 use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
 
-/// What is said where nothing but `--deny warnings` fails a run.
-pub(super) const DENIED: &str = "warnings are denied by `--deny warnings`";
+/// Printed where only `--deny warnings` fails a run.
+pub(super) const DENIED: &str = "warnings are errors because of `--deny warnings`";
 
-/// What the planner says of a surgery file.
+/// Plans a file on a model directory. A model that cannot be read is reported beside the file's own mistakes.
+pub(super) fn plan_on(file: &SurgeryFile, model: &Path) -> Result<Plan, Refusal> {
+    match Checkpoint::open(model) {
+        Ok(base) => plan::plan(file, base),
+        Err(errors) => Err(plan::refuse(file, &errors)),
+    }
+}
+
+/// A surgery file's plan or diagnostics.
 #[derive(Debug)]
-pub(super) struct Answer {
-    /// The plan, where one was asked for and nothing prevents it.
+pub(super) struct Planned {
+    /// The plan, if there is a model and no error.
     pub(super) plan: Option<Plan>,
-    /// What was found where there is no plan; a plan has its own.
+    /// The diagnostics if there is no plan; a plan has its own.
     found: Vec<Diagnostic>,
 }
 
-impl Answer {
-    /// Plans a file on a model directory. A model that cannot be read is reported beside the file's own mistakes.
-    pub(super) fn planned(file: &SurgeryFile, model: &Path) -> Self {
-        let planned = match Checkpoint::open(model) {
-            Ok(base) => plan::plan(file, base),
-            Err(errors) => Err(plan::refuse(file, &errors)),
-        };
-        match planned {
+impl Planned {
+    /// Plans a file on a model directory.
+    pub(super) fn on(file: &SurgeryFile, model: &Path) -> Self {
+        match plan_on(file, model) {
             Ok(plan) => Self { plan: Some(plan), found: Vec::new() },
-            Err(Refusal { diagnostics }) => Self::checked(diagnostics),
+            Err(Refusal { diagnostics }) => Self::without_plan(diagnostics),
         }
     }
 
-    /// Without a plan.
-    pub(super) fn checked(found: Vec<Diagnostic>) -> Self {
+    pub(super) fn without_plan(found: Vec<Diagnostic>) -> Self {
         Self { plan: None, found }
     }
 
-    /// Everything that was found.
+    /// All diagnostics.
     pub(super) fn diagnostics(&self) -> &[Diagnostic] {
         self.plan.as_ref().map_or(&self.found, Plan::diagnostics)
     }
 
-    /// Whether a run with this answer ends with exit code 1.
+    /// Whether the run ends with exit code 1.
     pub(super) fn fails(&self, deny: Option<Deny>) -> bool {
         let least = match deny {
             Some(Deny::Warnings) => Severity::Warning,
@@ -55,7 +58,7 @@ impl Answer {
         self.diagnostics().iter().any(|diagnostic| diagnostic.severity() >= least)
     }
 
-    /// Whether it would not without what is denied.
+    /// Whether the run fails only because of `--deny`.
     pub(super) fn denied(&self, deny: Option<Deny>) -> bool {
         self.fails(deny) && !self.fails(None)
     }

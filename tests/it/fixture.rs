@@ -1,11 +1,11 @@
-//! Where a surgery file is planned in a test: a checkpoint and the donors that the file names.
+//! The files around a surgery file in a test: a checkpoint and the donors that the file names.
 
 use std::fs;
 use std::path::Path;
 
 use crate::sparse;
 
-/// What a test says of a surgery file beside the file itself, in its comments.
+/// What a surgery file's comments say about its test.
 #[derive(Debug, Default)]
 pub(crate) struct Directives {
     /// `on MODEL`: a name in `fixtures/headers`, or a directory of the repository.
@@ -17,7 +17,7 @@ pub(crate) struct Directives {
 }
 
 impl Directives {
-    /// Reads directives, one a line; header lines of a donor follow it.
+    /// Reads directives, one per line; a donor's header lines follow it.
     pub(crate) fn parse<'t>(lines: impl Iterator<Item = &'t str>) -> Self {
         let mut directives = Self::default();
         for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
@@ -67,7 +67,7 @@ fn sources(yaml: &str) -> Vec<String> {
     yaml.lines().filter_map(value).collect()
 }
 
-/// The YAML files of a folder and its folders, in order.
+/// The YAML files of a folder and its subfolders, in order.
 pub(crate) fn yaml_files(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut files = Vec::new();
@@ -85,9 +85,9 @@ pub(crate) fn yaml_files(dir: &Path) -> Vec<std::path::PathBuf> {
 
 /// A temporary directory with `surgery.yaml`, a sparse `model/` and the donors that the file names.
 #[derive(Debug)]
-pub(crate) struct Stage(tempfile::TempDir);
+pub(crate) struct Fixture(tempfile::TempDir);
 
-impl Stage {
+impl Fixture {
     pub(crate) fn new(model: &str, yaml: &str) -> Self {
         let stage = Self(tempfile::tempdir().expect("a temporary directory"));
         sparse::checkpoint(model, &stage.dir().join("model"));

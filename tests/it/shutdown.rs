@@ -1,31 +1,31 @@
-//! How the program ends: by itself, and soon, whatever the libraries in it are waiting for.
+//! The program ends by itself and soon, even if its libraries wait for something.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Longer than any command here takes on a busy machine.
+/// Longer than any command here takes on a busy machine; only a program that hangs takes as long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a program came to that ends by itself.
+/// The output of a program that ends by itself.
 #[track_caller]
 fn ends(mut child: Child, what: &str) -> Output {
     let begun = Instant::now();
     while child.try_wait().expect("it can be asked").is_none() {
         if begun.elapsed() > PATIENCE {
             child.kill().expect("it can be ended");
-            panic!("it never ends: {what}");
+            panic!("it hangs: {what}");
         }
         sleep(Duration::from_millis(5));
     }
     child.wait_with_output().expect("it has ended")
 }
 
-/// Threads of a BLAS that find no memory look for it for ever, and its destructors wait for them.
+/// Threads of a BLAS retry forever to get memory, and its destructors wait for them.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_process_with_few_addresses_ends_all_the_same() {
+fn a_process_with_little_address_space_ends() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     for arguments in
         ["--version", "surgery explain no_match", "surgery keys --model models/tiny-tales/base-bf16"]
@@ -40,7 +40,7 @@ fn a_process_with_few_addresses_ends_all_the_same() {
         let expected = run("unlimited");
         assert_eq!(expected.status.code(), Some(0), "{arguments}");
         let mut whole = 0;
-        // How much the libraries take depends on the machine; the least is too little anywhere.
+        // What the libraries need depends on the machine; the smallest limit is too small everywhere.
         for limit in (6..40).map(|limit| (limit * 10_000).to_string()) {
             let output = run(&limit);
             if output.status.success() {
@@ -52,7 +52,7 @@ fn a_process_with_few_addresses_ends_all_the_same() {
     }
 }
 
-/// Whatever the program is at: starting, planning, loading, generating.
+/// While starting, planning, loading and generating.
 #[cfg(feature = "mlx")]
 #[test]
 fn a_signal_at_any_time_ends_generating() {
@@ -74,10 +74,10 @@ fn a_signal_at_any_time_ends_generating() {
         let child = generate.spawn().expect("it can be run");
         sleep(Duration::from_millis(12) * u32::try_from(round).expect("it is small"));
         let id = child.id().to_string();
-        // It may have ended.
+        // The program may have ended already.
         Command::new("kill").args([name, &id]).stderr(Stdio::null()).status().expect("there is `kill`");
         let output = ends(child, name);
-        // Before the program listens, a signal ends it as it ends any program.
+        // Before the program listens for signals, they end it like any program.
         let by_signal = output.status.signal() == Some(number);
         assert!(by_signal || matches!(output.status.code(), Some(0 | 130)), "{round} {name}: {output:?}");
         assert!(output.stderr.is_empty(), "{round} {name}: {output:?}");

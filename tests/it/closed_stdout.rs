@@ -1,5 +1,4 @@
-//! Where commands write to: disks that are full, readers that have gone, outlets that are closed. All commands answer
-//! alike.
+//! Standard output and standard error that are closed, full or no longer read: the same behaviour for all commands.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +18,7 @@ fn stage() -> tempfile::TempDir {
     stage
 }
 
-/// All commands that write to standard output, and what each ends with where that can be written.
+/// All commands that write to standard output, with their exit codes.
 fn commands() -> Vec<(&'static str, i32)> {
     let mut commands = vec![
         ("surgery plan surgery.yaml --model model", 0),
@@ -54,7 +53,7 @@ fn commands() -> Vec<(&'static str, i32)> {
     commands
 }
 
-/// Runs a command as a shell does, with redirections behind it.
+/// Runs a command in a shell, with redirections.
 fn shell(dir: &Path, arguments: &str, redirections: &str) -> Run {
     let mut sh = Command::new("sh");
     let script = format!("'{}' {arguments} {redirections}", env!("CARGO_BIN_EXE_mlxcel"));
@@ -62,7 +61,7 @@ fn shell(dir: &Path, arguments: &str, redirections: &str) -> Run {
     ended(sh.output().expect("there is `sh`"))
 }
 
-/// A pipe that nobody reads from any more.
+/// A pipe without a reader.
 pub(crate) fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -70,7 +69,7 @@ pub(crate) fn closed_pipe() -> Stdio {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_mistake() {
+fn a_closed_pipe_is_not_an_error() {
     let stage = stage();
     for (arguments, code) in commands() {
         let mut command = command(stage.path());
@@ -81,7 +80,7 @@ fn a_reader_that_has_gone_is_no_mistake() {
 }
 
 #[test]
-fn a_closed_outlet_is_like_none() {
+fn a_closed_output_is_ignored() {
     let stage = stage();
     for (arguments, code) in commands() {
         let run = shell(stage.path(), arguments, ">&-");
@@ -99,15 +98,15 @@ fn a_full_disk_behind_standard_output_is_an_error() {
     for (arguments, _) in commands() {
         let run = shell(stage.path(), arguments, "> /dev/full");
         assert_eq!(run.code, 1, "{arguments}");
-        assert!(run.stderr.contains("standard output cannot be written"), "{arguments}: {}", run.stderr);
-        assert!(run.stderr.contains("No space left on device"), "{arguments}: {}", run.stderr);
+        assert!(run.stderr.contains("cannot write to standard output"), "{arguments}: {}", run.stderr);
+        assert!(run.stderr.contains("no space left on device"), "{arguments}: {}", run.stderr);
         assert!(!run.stderr.contains("complete"), "{arguments}: {}", run.stderr);
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_output_that_outgrows_the_limit_of_files_is_an_error() {
+fn an_output_beyond_the_file_size_limit_is_an_error() {
     let stage = stage();
     for arguments in
         ["surgery schema", "surgery keys --model model --json", "completions bash", "surgery --help"]
@@ -115,13 +114,13 @@ fn an_output_that_outgrows_the_limit_of_files_is_an_error() {
         let limited = format!("> out; ulimit -f 1; '{}' {arguments} > out", env!("CARGO_BIN_EXE_mlxcel"));
         let run = shell(stage.path(), "--version", &limited);
         assert_eq!(run.code, 1, "{arguments}");
-        assert!(run.stderr.contains("standard output cannot be written"), "{arguments}: {}", run.stderr);
+        assert!(run.stderr.contains("cannot write to standard output"), "{arguments}: {}", run.stderr);
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_behind_standard_error_is_passed_over() {
+fn a_full_disk_behind_standard_error_is_ignored() {
     let stage = stage();
     for (arguments, code) in commands() {
         let run = shell(stage.path(), arguments, "2> /dev/full");
@@ -132,13 +131,13 @@ fn a_full_disk_behind_standard_error_is_passed_over() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_was_written_before_the_report_of_it_failed_is_said_to_be_complete() {
+fn a_lost_report_says_that_the_output_itself_is_complete() {
     let stage = stage();
     let export = "surgery export surgery.yaml --model model --output";
     let run = shell(stage.path(), &format!("{export} new --json"), "> /dev/full");
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("the checkpoint `new` is complete"), "{}", run.stderr);
-    assert!(run.stderr.contains("standard output cannot be written"), "{}", run.stderr);
+    assert!(run.stderr.contains("cannot write to standard output"), "{}", run.stderr);
     let same = shell(stage.path(), "surgery diff model new --json", "").json();
     assert_eq!(same["summary"]["differs"], 1);
     for (arguments, redirection) in

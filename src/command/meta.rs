@@ -1,23 +1,24 @@
-//! What the program says of itself: the schema of its files, completions, manual pages.
+//! What the program generates about itself: the JSON Schema, completions, manual pages.
 
 use clap::CommandFactory as _;
-use miette::IntoDiagnostic as _;
 
-use super::{Exit, Outcome, output};
+use super::exit::Exit;
+use super::failure::{Failure, Outcome};
+use super::output;
 use crate::cli::Cli;
 use crate::surgery;
 
-/// What every manual page ends with.
+/// The last section of every manual page.
 const EXIT_STATUS: &str = ".SH \"EXIT STATUS\"
 .TP
 \\fB0\\fR
-Fine.
+Success.
 .TP
 \\fB1\\fR
-A mistake in the input (with \\fB\\-\\-deny warnings\\fR a warning too), or a failure while running.
+Error: a mistake in the input (with \\fB\\-\\-deny warnings\\fR also a warning), or a failure while running.
 .TP
 \\fB2\\fR
-A wrong command line.
+Usage error.
 .TP
 \\fB130\\fR
 Interrupted.
@@ -26,7 +27,7 @@ Interrupted.
 /// `mlxcel surgery schema`.
 pub(super) fn schema() -> Outcome {
     output::stdout(&format!("{:#}\n", surgery::schema()))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// `mlxcel completions`.
@@ -34,7 +35,7 @@ pub(super) fn completions(shell: clap_complete::Shell) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "mlxcel", &mut script);
     output::stdout(&String::from_utf8_lossy(&script))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// `mlxcel man`.
@@ -43,12 +44,12 @@ pub(super) fn man(names: &[String]) -> Outcome {
     command.build();
     for name in names {
         let Some(found) = command.find_subcommand(name).cloned() else {
-            output::stderr(&format!("error: `{}` is no command of mlxcel\n", names.join(" ")));
-            return Ok(Exit::WrongCommandLine);
+            output::stderr(&format!("error: unknown command `{}`\n", names.join(" ")));
+            return Ok(Exit::UsageError);
         };
         command = found;
     }
-    // A page of a subcommand is named as git names its own: `mlxcel-surgery-plan`.
+    // Named like git's: `mlxcel-surgery-plan`.
     let title = command.get_display_name().unwrap_or("mlxcel").to_owned();
     let synopsis = synopsis(&command);
     let mut page = Vec::new();
@@ -58,20 +59,20 @@ pub(super) fn man(names: &[String]) -> Outcome {
         .source(source)
         .manual("mlxcel")
         .render(&mut page)
-        .into_diagnostic()?;
+        .map_err(|error| Failure::io("cannot write the manual page", &error))?;
     page.extend_from_slice(EXIT_STATUS.as_bytes());
     let mut page = String::from_utf8_lossy(&page).into_owned();
-    // clap_mangen's own leaves out the values of options.
+    // clap_mangen's own synopsis lacks the values of options.
     if let (Some(synopsis), Some(start)) = (synopsis, page.find(".SH SYNOPSIS\n")) {
         let start = start + ".SH SYNOPSIS\n".len();
         let end = page[start..].find('\n').map_or(page.len(), |at| start + at);
         page.replace_range(start..end, &synopsis);
     }
     output::stdout(&page)?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-/// How a command is written, in roff; none for one that only has commands of its own.
+/// A command's synopsis in roff; `None` for a command that only has subcommands.
 fn synopsis(command: &clap::Command) -> Option<String> {
     if command.has_subcommands() {
         return None;

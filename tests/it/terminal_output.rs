@@ -1,10 +1,10 @@
-//! The plan's text on terminals of every kind.
+//! Plans and diagnostics on all kinds of terminals.
 
-use mlxcel::diagnostic::{Look, columns, render};
-use mlxcel::plan::render::text::{Detail, explain};
+use mlxcel::internals::diagnostic::{Look, columns, render};
+use mlxcel::internals::plan::{Detail, explain};
 use mlxcel::{Checkpoint, SurgeryFile};
 
-use crate::stage::{Directives, Stage};
+use crate::fixture::{Directives, Fixture};
 
 const MANY: &str = r#"
 version: 1
@@ -23,13 +23,13 @@ operations:
     source_key: "model.layers.0.mlp.up_proj.weight"
 "#;
 
-fn stage() -> Stage {
-    let stage = Stage::new("qwen3-4b-4bit", MANY);
+fn stage() -> Fixture {
+    let stage = Fixture::new("qwen3-4b-4bit", MANY);
     Directives::default().make_donors(MANY, "qwen3-4b-4bit", stage.dir());
     stage
 }
 
-fn plan(stage: &Stage, look: Look, all: bool) -> String {
+fn plan(stage: &Fixture, look: Look, all: bool) -> String {
     let file = SurgeryFile::read(&stage.dir().join("surgery.yaml"));
     let base = Checkpoint::open(&stage.dir().join("model")).expect("the base opens");
     let plan = mlxcel::plan(&file, base).expect("the file plans");
@@ -53,17 +53,15 @@ fn excerpts_fit_narrow_terminals_but_for_names_that_stay_whole() {
     let text = "version: 1\noperations:\n  - {op: scale, pattern: 'model.layers.*.self_attn.o_proj.weigth', factr: 0.5}\n  \
                 - op: prune\n    granularity: layer\n    pattern: \"model.layers.{0..35}.mlp.*\"\n    head_ids: [1]\n";
     let file = SurgeryFile::parse("surgery.yaml".as_ref(), text.as_bytes());
-    let stage = Stage::new("qwen3-4b", "version: 1\noperations: []\n");
+    let stage = Fixture::new("qwen3-4b", "version: 1\noperations: []\n");
     let base = Checkpoint::open(&stage.dir().join("model")).expect("the base opens");
     let found = mlxcel::plan(&file, base).expect_err("the file is refused").diagnostics;
     assert_eq!(found.len(), 3, "{found:#?}");
     for width in [30, 40, 60, 80, 200] {
         for unicode in [false, true] {
             let text = render(&found, Some(&file.source), Look { width, unicode, colour: false });
-            // A name that is wider than the terminal has its line alone, so that it can be copied.
-            let whole = |line: &str| {
-                line.trim_start().trim_start_matches("x ").trim_start_matches("× ").starts_with('`')
-            };
+            // A name that is wider than the terminal has a line of its own, so that it can be copied.
+            let whole = |line: &str| line.trim_start().starts_with('`') || line.starts_with("error[");
             let wide: Vec<&str> = text.lines().filter(|line| columns(line) > width && !whole(line)).collect();
             assert!(wide.is_empty(), "{width}: {wide:#?}");
             assert!(text.contains("`model.layers.*.self_attn.o_proj.weigth`"), "{width}: {text}");
@@ -72,10 +70,10 @@ fn excerpts_fit_narrow_terminals_but_for_names_that_stay_whole() {
 }
 
 #[test]
-fn warnings_that_are_told_elsewhere_are_left_out_and_advice_is_not() {
+fn warnings_that_are_printed_elsewhere_are_left_out_and_notes_are_not() {
     let yaml = "version: 1\noperations:\n  - {op: scale, pattern: lm_head.weight, factor: 2}\n  \
                 - {op: scale, pattern: model.norm.weight, factor: 1}\n";
-    let stage = Stage::new("llama-3.2-1b", yaml);
+    let stage = Fixture::new("llama-3.2-1b", yaml);
     let file = SurgeryFile::read(&stage.dir().join("surgery.yaml"));
     let base = Checkpoint::open(&stage.dir().join("model")).expect("the base opens");
     let plan = mlxcel::plan(&file, base).expect("the file plans");
@@ -108,7 +106,7 @@ fn colour_adds_escapes_and_nothing_else() {
 
 #[test]
 fn a_directory_named_by_dots_is_shown_by_its_real_name() {
-    let stage = Stage::new("llama-3.2-1b", "version: 1\noperations: []\n");
+    let stage = Fixture::new("llama-3.2-1b", "version: 1\noperations: []\n");
     let run = crate::program::mlxcel(&stage.dir().join("model"), "surgery plan ../surgery.yaml --model .");
     assert!(run.stdout.starts_with("surgery.yaml  on  model  ("), "{run:?}");
 }
