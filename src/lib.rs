@@ -88,8 +88,8 @@ pub mod internals {
         pub use crate::surgery::{Kind, Matcher, schema};
     }
     pub mod plan {
-        pub use crate::plan::render::text::{Detail, explain};
         pub use crate::plan::render::json::json;
+        pub use crate::plan::render::text::{Detail, explain};
         pub use crate::plan::{Action, Region, check, refuse};
     }
     #[cfg(feature = "mlx")]

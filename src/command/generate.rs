@@ -204,8 +204,8 @@ impl Completion {
         let speed = |rate: Option<f64>| rate.map_or(String::new(), |rate| format!(" at {rate:.1} tokens/s"));
         let first =
             self.first_token.map_or(String::new(), |time| format!(", first token after {}", seconds(time)));
-        let memory = weights::peak_memory()
-            .map_or(String::new(), |peak| format!("; peak memory {}", bytes(peak)));
+        let memory =
+            weights::peak_memory().map_or(String::new(), |peak| format!("; peak memory {}", bytes(peak)));
         format!(
             "read {prompt_len} tokens{}; wrote {}{}{first}{memory}\n",
             speed(rate(prompt_len, self.prefill)),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::blendable;
+use crate::checkpoint::TensorId;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, finite};
@@ -22,7 +23,7 @@ pub(super) fn plan(
     let targets = blendable::targets(context, operation, scope, &mut faults);
     faults.report(planned, &operation.pattern);
     finite(context, planned, "alpha", alpha, targets.iter().copied());
-    let zero = |&t: &usize| working(context.entry(t).1.dtype, alpha.value) == Some(0.0);
+    let zero = |&t: &TensorId| working(context.entry(t).1.dtype, alpha.value) == Some(0.0);
     if !targets.is_empty() && targets.iter().all(zero) {
         let message = if alpha.value == 0.0 {
             "an alpha of 0 changes nothing".to_owned()

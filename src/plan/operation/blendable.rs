@@ -1,6 +1,6 @@
 //! What `add` and `interpolate` require of base and donor: dense floats, the same key, the same shape.
 
-use crate::checkpoint::{Dtype, Key};
+use crate::checkpoint::{Dtype, Key, TensorId};
 use crate::diagnostic::Code;
 use crate::plan::donor::Donor;
 use crate::plan::planned_operation::{Context, Faults, unusable};
@@ -15,7 +15,7 @@ pub(super) fn targets(
     operation: &Operation,
     scope: &Scope,
     faults: &mut Faults,
-) -> Vec<usize> {
+) -> Vec<TensorId> {
     let op = operation.op.value;
     let mut targets = Vec::new();
     for unit in units(context.facts, scope) {
@@ -47,10 +47,10 @@ pub(super) fn targets(
 pub(super) fn partner<'d>(
     context: &Context<'_>,
     donor: &'d Donor,
-    target: usize,
+    target: TensorId,
     op: &str,
     faults: &mut Faults,
-) -> Option<(usize, &'d Key)> {
+) -> Option<(TensorId, &'d Key)> {
     let (key, info) = context.entry(target);
     let written = &donor.written;
     let Some((position, theirs, other)) = donor.find(key.as_str()) else {

@@ -21,7 +21,7 @@ fn operation(plan: &Plan, step: &Step) -> Value {
     let Step { index, name, op, line, matched, skipped, restored: _, edits } = step;
     let edits: Vec<Value> = edits.iter().map(|one| edit(plan, one)).collect();
     let mut object = Map::new();
-    object.insert("index".to_owned(), json!(index));
+    object.insert("index".to_owned(), json!(index.position()));
     if let Some(name) = name {
         object.insert("name".to_owned(), json!(name));
     }
@@ -34,7 +34,7 @@ fn operation(plan: &Plan, step: &Step) -> Value {
 }
 
 fn edit(plan: &Plan, edit: &Edit) -> Value {
-    let (key, info) = &plan.base().weights.index.entries()[edit.target];
+    let (key, info) = &plan.base().weights.index[edit.target];
     json!({
         "tensor": key.as_str(),
         "dtype": info.dtype,
@@ -44,7 +44,7 @@ fn edit(plan: &Plan, edit: &Edit) -> Value {
 }
 
 fn action(plan: &Plan, action: &Action) -> Value {
-    let donor = |TensorRef { donor, key }: &TensorRef| json!({ "file": plan.donors()[*donor].written, "tensor": key.as_str() });
+    let donor = |TensorRef { donor, key }: &TensorRef| json!({ "file": plan.donor(*donor).written, "tensor": key.as_str() });
     let mut object = Map::new();
     object.insert("kind".to_owned(), action.kind().into());
     for (name, parameter) in action.parameters() {
