@@ -94,7 +94,7 @@ pub mod internals {
     }
     #[cfg(feature = "mlx")]
     pub mod load {
-        pub use crate::load::{Loaded, Options, load};
+        pub use crate::load::{LoadError, Loaded, Options, load};
     }
     #[cfg(feature = "mlx")]
     pub mod weights {

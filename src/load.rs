@@ -1,5 +1,5 @@
-//! The one door: a plan in, a model out. Every command that computes comes through here, so that none can bypass
-//! surgery; a plan of no operations and no file at all are the same path.
+//! Loads a model with a plan applied. Every command that computes loads here, so that none can bypass surgery; a plan
+//! without operations and no surgery file take the same path.
 //!
 //! ```text
 //! Plan ─▶ lazy tensors ─▶ trial build (shapes only) ─▶ surgery ─▶ the text model's names
@@ -19,34 +19,34 @@ use crate::weights::{
     total_memory,
 };
 
-/// How to load.
+/// Options of loading.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// `--dtype`.
     pub precision: Precision,
 }
 
-/// A model ready to compute, every weight settled in memory: it may move to another thread.
+/// A model ready to compute. Every weight is evaluated, so it may move to another thread.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What computes.
+    /// The model.
     pub model: Box<dyn Model>,
-    /// The plan that was carried out, with the checkpoint's configuration.
+    /// The plan that was executed, with the checkpoint's configuration.
     pub plan: Plan,
-    /// What the surgery did.
+    /// The report of the surgery.
     pub report: Report,
-    /// What the dtype policy decided.
+    /// The dtype policy.
     pub policy: Policy,
-    /// How long it took.
+    /// Time it took.
     pub timings: Timings,
 }
 
-/// How long loading took.
+/// Time that loading took.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timings {
-    /// Running the plan's programs.
+    /// Time to run the plan's programs.
     pub surgery: Duration,
-    /// Everything, surgery included.
+    /// Total time, surgery included.
     pub total: Duration,
 }
 
@@ -85,7 +85,7 @@ impl From<WeightsError> for LoadError {
 /// A configuration or tensors that no family supports, found before a weight is read; files that changed or cannot be
 /// read; results that are not finite.
 pub fn load(plan: Plan, options: Options, progress: &mut dyn FnMut(Progress)) -> Result<Loaded, LoadError> {
-    let (model, report, policy, timings) = carry_out(&plan, options, progress, None)?;
+    let (model, report, policy, timings) = execute(&plan, options, progress, None)?;
     Ok(Loaded { model, plan, report, policy, timings })
 }
 
@@ -99,7 +99,7 @@ pub fn load_beside(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Loaded, Box<dyn Model>), LoadError> {
     let mut shared = SharedWeights::beside(&plan);
-    let (model, report, policy, timings) = carry_out(&plan, options, progress, Some(&mut shared))?;
+    let (model, report, policy, timings) = execute(&plan, options, progress, Some(&mut shared))?;
     let checkpoint = plan.base();
     let weights = WeightMap::open(checkpoint)?.text_model(&checkpoint.config)?;
     let weights = weights.settling_beside(policy.clone(), progress, &mut shared);
@@ -108,7 +108,7 @@ pub fn load_beside(
     Ok((Loaded { model, plan, report, policy, timings }, base))
 }
 
-fn carry_out(
+fn execute(
     plan: &Plan,
     options: Options,
     progress: &mut dyn FnMut(Progress),
@@ -121,8 +121,8 @@ fn carry_out(
     check_limit(needed(checkpoint, options, &facts)).map_err(WeightsError::from)?;
 
     let weights = WeightMap::open(checkpoint)?;
-    // Surgery keeps keys, shapes and dtypes, so a model that can be built of the stored tensors can be built of the
-    // edited ones: whatever does not fit is found here, before a weight is read.
+    // Surgery keeps keys, shapes and dtypes, so a model that can be built from the stored tensors can be built from the
+    // edited ones: this finds whatever does not fit before a weight is read.
     let config = &checkpoint.config;
     drop(model::build(config, weights.trial().text_model(config)?)?);
 
@@ -142,7 +142,7 @@ fn carry_out(
     Ok((model, report, policy, Timings { surgery, total: start.elapsed() }))
 }
 
-/// Bytes of addresses that the weights take at least, whatever the dtype policy decides: as f32, or as they are stored.
+/// Minimum bytes of address space for the weights: as f32 if that was asked for, else as they are stored.
 fn needed(checkpoint: &Checkpoint, options: Options, facts: &CheckpointFacts) -> u64 {
     let entries = checkpoint.weights.index.entries().iter();
     let stored = entries.filter_map(|(_, info)| match &info.origin {
@@ -153,8 +153,7 @@ fn needed(checkpoint: &Checkpoint, options: Options, facts: &CheckpointFacts) ->
     if options.precision == Precision::F32 { facts.f32_bytes.max(stored) } else { stored }
 }
 
-/// Packed weights are known by their tensors; methods that MLX does not have announce themselves in the configuration
-/// or by tensors of their own.
+/// Refuses quantization methods that MLX does not have. They show in the configuration or by tensors of their own.
 fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), LoadError> {
     let (index, config) = (&checkpoint.weights.index, &checkpoint.config);
     let refuse =
@@ -177,7 +176,7 @@ fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), LoadError> {
     }
 }
 
-/// Checks that what MLX has read lazily is what was planned with.
+/// Checks that the files that MLX read lazily have not changed since planning.
 fn unchanged(checkpoint: &Checkpoint) -> Result<(), LoadError> {
     for shard in &checkpoint.weights.shards {
         if !shard.unchanged().unwrap_or(false) {

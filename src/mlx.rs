@@ -1,10 +1,10 @@
 //! The facade of MLX: the only module that names `mlx_rs` and `mlx_sys`.
 //!
-//! [`Array`] offers the operations that weights and models need, lazily as MLX has them: nothing is computed before
-//! [`eval`] (or a host read). Every failure is an [`Error`]; nothing here panics on shapes, but MLX kernels end the
-//! process on some of them, so callers check shapes first.
+//! [`Array`] offers the operations that weights and models need. They are lazy: nothing is computed before [`eval`] or a
+//! host read. Every failure is an [`Error`]. Nothing here panics on shapes, but MLX kernels end the process on some of
+//! them, so callers check shapes first.
 //!
-//! An array that is not evaluated yet belongs to the thread that made it; an evaluated one may move to another.
+//! An unevaluated array belongs to the thread that made it; an evaluated one may move to another.
 
 #![expect(unsafe_code, reason = "mlx-rs wraps neither the hand-over of memory nor plain slices")]
 
@@ -23,13 +23,13 @@ pub(crate) use mlx_rs::Dtype;
 use mlx_rs::Stream;
 pub(crate) use packed::{Mode, Packed, Packing};
 
-/// What MLX said, or would have had to say.
+/// A failure of MLX, or of a check before a call of MLX.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
 
 impl Error {
-    /// One of our own, found before MLX could.
+    /// The error of a check before a call of MLX.
     pub(crate) fn new(message: String) -> Self {
         Self(message)
     }
@@ -47,14 +47,14 @@ pub enum Device {
     Gpu,
 }
 
-/// Which keys a query may see.
+/// The keys that a query may see.
 #[derive(Debug, Clone)]
 pub enum Mask {
-    /// All.
+    /// All keys.
     Full,
-    /// Those up to its own position; the last query stands at the last key.
+    /// Keys up to the query's own position; the last query is at the last key.
     Causal,
-    /// Those where this is true: bool `[queries, keys]`.
+    /// Keys where this is true: bool `[queries, keys]`.
     Allowed(Array),
 }
 
@@ -71,13 +71,13 @@ impl std::fmt::Debug for Array {
 // ---------------------------------------------------------------- making arrays
 
 impl Array {
-    /// Copies f32 values; as many as the shape says.
+    /// Copies f32 values. Their number must be that of the shape.
     pub fn from_f32(values: &[f32], shape: &[i32]) -> Result<Self> {
         checked_len(values.len(), shape)?;
         Ok(Self(mlx_rs::Array::from_slice(values, shape)))
     }
 
-    /// Copies u32 values; as many as the shape says.
+    /// Copies u32 values. Their number must be that of the shape.
     pub fn from_u32(values: &[u32], shape: &[i32]) -> Result<Self> {
         checked_len(values.len(), shape)?;
         Ok(Self(mlx_rs::Array::from_slice(values, shape)))
@@ -101,16 +101,16 @@ impl Array {
         })
     }
 
-    /// Hands memory over: row-major little-endian bytes, exactly as many as shape and dtype say at its beginning.
+    /// Hands memory over: it begins with the array's row-major little-endian bytes.
     ///
-    /// Where MLX can use foreign memory (Apple GPUs, page-aligned buffers) nothing is copied and the owner is dropped
-    /// with the array; elsewhere MLX copies and drops it at once.
+    /// Where MLX can use foreign memory (Apple GPUs, page-aligned buffers) nothing is copied, and the owner is dropped with
+    /// the array. Elsewhere MLX copies the bytes and drops the owner at once.
     pub fn from_owner<T: AsMut<[u8]> + Send + 'static>(
         owner: T,
         shape: &[i32],
         dtype: Dtype,
     ) -> Result<Self> {
-        /// Called once by MLX when it needs the memory no longer.
+        /// Called once by MLX when it no longer needs the memory.
         unsafe extern "C" fn release<T>(payload: *mut c_void) {
             // SAFETY: the payload is the box leaked below, and MLX calls back exactly once.
             drop(unsafe { Box::from_raw(payload.cast::<T>()) });
@@ -141,12 +141,12 @@ impl Array {
         if handle.ctx.is_null() {
             return Err(last_error("handing memory over"));
         }
-        // SAFETY: a fresh handle that nobody else owns.
+        // SAFETY: a fresh handle, which only this function owns.
         Ok(Self(unsafe { mlx_rs::Array::from_ptr(handle) }))
     }
 }
 
-/// A size as MLX counts.
+/// A size as MLX's integer type.
 pub(crate) fn int(n: usize) -> Result<i32> {
     i32::try_from(n).map_err(|_| Error(format!("{n} is too large for an array")))
 }
@@ -169,7 +169,7 @@ impl Array {
         self.0.shape()
     }
 
-    /// One dimension; 0 where there is none of that number.
+    /// One dimension; 0 for an axis that does not exist.
     pub fn dim(&self, axis: usize) -> i32 {
         self.shape().get(axis).copied().unwrap_or(0)
     }
@@ -226,7 +226,7 @@ pub(crate) fn device() -> Device {
     if matches!(kind, Ok(mlx_rs::DeviceType::Gpu)) { Device::Gpu } else { Device::Cpu }
 }
 
-/// The most bytes that MLX has held at once.
+/// Peak memory of MLX in bytes.
 pub(crate) fn peak_memory() -> Result<usize> {
     mlx_rs::memory::peak_memory().map_err(Error::from)
 }
@@ -234,7 +234,7 @@ pub(crate) fn peak_memory() -> Result<usize> {
 // ---------------------------------------------------------------- errors
 
 thread_local! {
-    /// The last message of MLX on this thread: its C interface reports the message beside the status.
+    /// The last message of MLX on this thread: its C interface reports messages apart from the status.
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -258,15 +258,15 @@ fn prepare() {
     ONCE.call_once(|| {
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         sgemm::install();
-        // mlx-rs installs its handler with its first call, so it has to come before ours. A failure shows again at
-        // the next call.
+        // mlx-rs installs its handler at its first call, which therefore has to come before ours. A failure recurs at the
+        // next call.
         drop(mlx_rs::memory::active_memory());
         // SAFETY: `note` lives as long as the program and needs no data.
         unsafe { mlx_sys::mlx_set_error_handler(Some(note), std::ptr::null_mut(), None) };
     });
 }
 
-/// The message without the place in MLX's sources that its C interface appends.
+/// The message without the source location that MLX's C interface appends.
 fn without_place(message: &str) -> &str {
     match message.rsplit_once(" at ") {
         Some((said, place))
@@ -293,7 +293,7 @@ fn op(call: impl FnOnce(*mut mlx_sys::mlx_array, mlx_sys::mlx_stream) -> c_int) 
     // SAFETY: makes an empty handle.
     let mut handle = unsafe { mlx_sys::mlx_array_new() };
     let status = call(&raw mut handle, stream.as_ptr());
-    // SAFETY: whatever the call put into the empty handle is fresh and owned by nobody else.
+    // SAFETY: the handle holds a fresh array (or is empty), which only this function owns.
     let array = Array(unsafe { mlx_rs::Array::from_ptr(handle) });
     if status == 0 { Ok(array) } else { Err(last_error("an operation")) }
 }

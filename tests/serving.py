@@ -1,4 +1,4 @@
-"""A server of the built program, for tests in Python."""
+"""Runs the built server for tests in Python."""
 
 import contextlib
 import subprocess
@@ -9,13 +9,13 @@ import urllib.request
 
 @contextlib.contextmanager
 def serving(program, model, *more, ready=True):
-    """Its address, once it is ready; it ends with the block."""
+    """Yields the server's URL once it is ready; the server stops with the block."""
     command = [program, "serve", "--model", str(model), "--port", "0", "--quiet", *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             url = server.stdout.readline().strip()
             while ready:
-                # 503 while it loads; a server that is gone refuses the connection, which is no such error.
+                # While the model loads, the status is 503. A dead server refuses the connection, which is another error.
                 with contextlib.suppress(urllib.error.HTTPError):
                     urllib.request.urlopen(url + "/health").close()
                     break

@@ -13,7 +13,7 @@ pub struct AffineSet {
     pub scales: TensorId,
     /// `P.biases`, as scales.
     pub biases: TensorId,
-    /// Bits and group size, where config or shapes settle them.
+    /// Bits and group size, where config or shapes determine them.
     pub format: Option<AffineFormat>,
 }
 
@@ -29,7 +29,7 @@ const FORMATS: [AffineFormat; 18] = {
     formats
 };
 
-/// Checks the members' shapes against each other; gives bits · group size, which is all that shapes can tell.
+/// Checks the members' shapes against each other; returns bits · group size, which is all that shapes determine.
 pub(super) fn product(codes: &TensorInfo, scales: &TensorInfo, biases: &TensorInfo) -> Result<u64, String> {
     if !is_dense_float(scales.dtype) {
         return Err(format!("has `.scales` of {}, which are not float", scales.dtype));
@@ -55,8 +55,8 @@ pub(super) fn product(codes: &TensorInfo, scales: &TensorInfo, biases: &TensorIn
     if known { Ok(product) } else { Err(disagree()) }
 }
 
-/// Bits and group size of a set whose key is `key`: what config.json says (`said`) if the shapes can have it so and the
-/// number of inputs does not contradict it; else what these leave possible, if that is one.
+/// Bits and group size of the set that `key` belongs to: those of config.json (`said`) if the shapes and the number of
+/// inputs allow them; else the only ones that these allow, if there are such.
 pub(super) fn settle(
     product: u64,
     groups: u64,
@@ -78,7 +78,7 @@ pub(super) fn settle(
     }
 }
 
-/// The numbers of inputs that a module of this role can have, by config.json; none if that cannot be known.
+/// The numbers of inputs that a module of this role can have according to config.json; empty if that is unknown.
 fn known_inputs(key: &Key, config: &ModelConfig) -> Vec<u64> {
     if is_other_tower(key) {
         return Vec::new();

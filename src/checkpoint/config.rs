@@ -1,4 +1,4 @@
-//! [`ModelConfig`]: what `config.json` says.
+//! [`ModelConfig`]: a parsed `config.json`.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use super::file::read_text;
 use super::json::{Distinct, without_non_finite};
 use super::{Family, Quantization, ReadError, TextConfig};
 
-/// `config.json` must be no longer than this (with an entry of `quantization` for each of 44,544 experts it has 5 MB).
-const LONGEST: u64 = 16_000_000;
+/// Maximum size of `config.json` in bytes. One with a `quantization` entry for each of 44,544 experts has 5 MB.
+const MAX_BYTES: u64 = 16_000_000;
 
-/// Nor may it hold more values: in memory each takes many times the space that it takes in the file.
-const MOST_VALUES: usize = 500_000;
+/// Maximum number of values in `config.json`: a value takes many times more space in memory than in the file.
+const MAX_VALUES: usize = 500_000;
 
 /// `config.json`, with the values that planning needs lifted out of the places families keep them in.
 ///
-/// A value that is null is missing, and then the model type's default holds. One that is no positive whole number where
-/// it counts something is neither: nothing is planned by it, and the model is refused.
+/// `null` counts as missing, and then the family's default applies. A count that is not a positive integer is neither used
+/// nor replaced by the default: planning does without it, and the model is refused.
 #[derive(Debug, Clone, Default)]
 pub struct ModelConfig {
     /// The whole object.
@@ -35,7 +35,7 @@ pub struct ModelConfig {
     pub hidden_size: Option<u64>,
     /// `intermediate_size`.
     pub intermediate_size: Option<u64>,
-    /// `tie_word_embeddings`, root or text config; `None` when neither says.
+    /// `tie_word_embeddings` of root or text config; `None` when absent.
     pub tied_embeddings: Option<bool>,
     /// Whether there is a `vision_config`.
     pub is_vision_language: bool,
@@ -47,10 +47,10 @@ impl ModelConfig {
     /// Reads a `config.json`.
     ///
     /// # Errors
-    /// What the system says, or that it is no JSON object.
+    /// An I/O error, or a file that is not a JSON object.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let help = "a model directory needs the `config.json` that the model was published with";
-        let text = read_text(path, LONGEST).map_err(|error| match error.help {
+        let text = read_text(path, MAX_BYTES).map_err(|error| match error.help {
             None => error.help(help),
             Some(_) => error,
         })?;
@@ -60,15 +60,15 @@ impl ModelConfig {
     /// Parses the text of a `config.json`.
     ///
     /// # Errors
-    /// A lowercase fragment that says why it is no JSON object.
+    /// A lowercase fragment that says why it is not a JSON object.
     pub fn parse(text: &str) -> Result<Self, String> {
-        // There is a comma between two values; commas in texts are few beside so many.
-        if memchr::memchr_iter(b',', text.as_bytes()).nth(MOST_VALUES).is_some() {
-            return Err(format!("holds more than {MOST_VALUES} values, which no model's configuration does"));
+        // Values are separated by commas. Commas inside strings are few compared to the limit.
+        if memchr::memchr_iter(b',', text.as_bytes()).nth(MAX_VALUES).is_some() {
+            return Err(format!("holds more than {MAX_VALUES} values, which no model's configuration does"));
         }
         let read = |text: &str| serde_json::from_str(text).map(|Distinct(value)| value);
         let read = match read(text) {
-            // Python writes them; where no number is needed they do no harm.
+            // Python writes these. They do no harm where no number is needed.
             Err(error) if text.contains("NaN") || text.contains("Infinity") => {
                 read(&without_non_finite(text)).map_err(|_| error)
             }
@@ -84,7 +84,7 @@ impl ModelConfig {
         }
     }
 
-    /// Lifts the values out of a parsed `config.json`.
+    /// Takes the values out of a parsed `config.json`.
     #[must_use]
     pub fn from_json(json: Map<String, Value>) -> Self {
         let mut config = Self { json, ..Self::default() };

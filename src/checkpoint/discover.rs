@@ -1,4 +1,4 @@
-//! Which files of a directory are its weights.
+//! Finds the weight files of a path.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::shard_index::{self, Listing};
 use super::suggest_path::models_inside;
 use super::{ReadError, ReadErrorKind};
 
-/// What stands at a path.
+/// What a path holds.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Files to open, in name order.
@@ -34,7 +34,7 @@ fn directory(dir: &Path) -> Result<Found, ReadError> {
     let names = names(dir)?;
     if names.iter().any(|name| name == INDEX_FILE) {
         let index = dir.join(INDEX_FILE);
-        // The index is there: when it cannot be found, it is a link that leads nowhere.
+        // The directory lists the index file, so a missing one is a dangling link.
         let text = shard_index::read(&index)
             .map_err(|error| ReadError { kind: ReadErrorKind::BadIndex, ..error })?;
         return Ok(Found::Index(index, text));
@@ -68,24 +68,25 @@ fn names(dir: &Path) -> Result<Vec<String>, ReadError> {
     Ok(names)
 }
 
-/// The shards that an index file names, all of which are there.
+/// The shards that an index file names. All of them exist.
 pub(super) fn shards(index: &Path, listing: &Listing<'_>) -> Result<Vec<PathBuf>, ReadError> {
     let dir = index.parent().unwrap_or(Path::new(""));
     let paths: Vec<PathBuf> = listing.shards.iter().map(|name| dir.join(name)).collect();
-    // `symlink_metadata`: a link that leads nowhere has a message of its own, when it is opened.
+    // `symlink_metadata`: a dangling link has its own message, when it is opened.
     let missing =
         |path: &&PathBuf| path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
     let missing: Vec<String> = paths.iter().filter(missing).map(|path| file_name(path)).collect();
     if !missing.is_empty() {
         let (are, file) = if missing.len() == 1 { ("is", "the file") } else { ("are", "the files") };
         let reason = format!("names {}, which {are} missing", listed(&missing));
-        return Err(ReadError::bad_index(index, reason)
-            .help(format!("download {file} into the same directory, or an index file that does without")));
+        return Err(ReadError::bad_index(index, reason).help(format!(
+            "download {file} into the same directory, or an index file that does not need it"
+        )));
     }
     Ok(paths)
 }
 
-/// A directory without weights: says what is there in their place.
+/// The error for a directory without weights, which names what it has instead.
 fn nothing(dir: &Path, names: &[String]) -> ReadError {
     let first =
         |endings: &[&str]| names.iter().find(|name| endings.iter().any(|ending| name.ends_with(ending)));
@@ -97,15 +98,15 @@ fn nothing(dir: &Path, names: &[String]) -> ReadError {
             .help("use the model's safetensors: GGUF keeps other names, layouts and quantizations");
     }
     if let Some(name) = first(&[".bin", ".pt", ".pth", ".ckpt", ".npz"]) {
-        return refused(format!(": `{name}` is of another format"))
+        return refused(format!(": `{name}` has another format"))
             .help("convert it to safetensors, or download the model's `.safetensors` files");
     }
     if let Some(name) = first(&[".incomplete", ".part", ".partial", ".crdownload", ".aria2"]) {
         return refused(format!(": `{name}` is an unfinished download")).help("finish the download");
     }
     if let Some(name) = first(&[".safetensors"]) {
-        return refused(format!(": `{name}` is an adapter or a second copy, which is not read"))
-            .help("name the file itself, if it is meant");
+        return refused(format!(": `{name}` is an adapter or a second copy, which is ignored"))
+            .help("to use it, name the file itself");
     }
     refused(String::new())
         .help("a directory of weights holds `model.safetensors`, or shards and their index file")

@@ -1,14 +1,14 @@
-//! Questions about element types.
+//! Properties of element types.
 
 use super::Dtype;
 
-/// Whether surgery can calculate with it: F16, BF16 or F32.
+/// Whether surgery can compute with this type: F16, BF16 or F32.
 #[must_use]
 pub fn is_dense_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32)
 }
 
-/// Whether MLX loads it. Headers may name the other types; a tensor that is used may not have them.
+/// Whether MLX can load this type. Headers may contain others, but not for a tensor that is used.
 #[must_use]
 pub fn mlx_can_load(dtype: Dtype) -> bool {
     matches!(
@@ -31,7 +31,7 @@ pub fn mlx_can_load(dtype: Dtype) -> bool {
     )
 }
 
-/// Bytes that a tensor of this type and shape takes; `None` on overflow, or if it does not fill whole bytes (F4, F6).
+/// Size of a tensor in bytes; `None` on overflow, or if it does not fill whole bytes (F4, F6).
 #[must_use]
 pub fn byte_length(dtype: Dtype, shape: &[usize]) -> Option<u64> {
     let elements = shape.iter().try_fold(1_usize, |product, &entry| product.checked_mul(entry))?;

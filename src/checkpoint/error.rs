@@ -7,34 +7,34 @@ use super::Key;
 use super::suggest_path::{elsewhere, neighbour};
 use crate::diagnostic::system;
 
-/// A refusal: the file and what is wrong with it.
+/// An error about a file of a checkpoint.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}`: {reason}", path.display())]
 pub struct ReadError {
-    /// The file (or directory) refused.
+    /// The file or directory.
     pub path: PathBuf,
     /// A lowercase fragment with the tensor and the numbers.
     pub reason: String,
-    /// Which family of mistakes it is; the planner turns it into a code.
+    /// The kind of error; the planner maps it to a code.
     pub kind: ReadErrorKind,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
 }
 
-/// The families of refusals.
+/// The kinds of [`ReadError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadErrorKind {
-    /// Nothing there (or a dangling link).
+    /// The path does not exist, or is a dangling link.
     NotFound,
-    /// There, but not a readable checkpoint.
+    /// The path exists, but is not a readable checkpoint.
     Unreadable,
-    /// There, but nobody gave leave to read it.
+    /// The permissions forbid reading.
     Forbidden,
     /// The index file and the shards disagree.
     BadIndex,
 }
 
-/// An oddity that does not prevent reading.
+/// A finding that does not prevent reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadWarning {
     /// A shard holds a tensor that the index file does not list.
@@ -44,11 +44,11 @@ pub enum ReadWarning {
         /// The tensor.
         key: Key,
     },
-    /// Bytes after the last tensor.
+    /// Bytes follow the last tensor.
     TrailingBytes {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
 }
@@ -67,7 +67,7 @@ impl ReadError {
         self
     }
 
-    /// What the system said when the file at `path` was opened or read.
+    /// The error for a failure of the system to open or read `path`.
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound {
             return Self::not_found(path);
@@ -96,7 +96,7 @@ impl ReadError {
         });
         let refused = missing("no such file or directory".into());
         let help = if shell {
-            Some("`~` and `$VAR` are not expanded: write the path out".to_owned())
+            Some("`~` and `$VAR` are not expanded; write the whole path".to_owned())
         } else {
             elsewhere(path).or_else(|| neighbour(path, &["safetensors"]))
         };

@@ -1,4 +1,4 @@
-//! [`Family`]: what a `model_type` stands for. This table is the only place that lists model types; the planner, the
+//! [`Family`]: the properties of a `model_type`. This table is the only place that lists model types; the planner, the
 //! dtype policy and the models ask it. A type that it does not list is [`Family::of`]'s default row: its checkpoints
 //! can be edited, but not run.
 
@@ -9,7 +9,7 @@ pub enum NormOffset {
     None,
     /// A stored w multiplies by 1 + w.
     One,
-    /// A stored w multiplies by 1 + w in PyTorch's checkpoints (`format: pt`); MLX's converter stores 1 + w itself.
+    /// A stored w multiplies by 1 + w in `PyTorch`'s checkpoints (`format: pt`); MLX's converter stores 1 + w itself.
     OneUnlessConverted,
 }
 
@@ -52,6 +52,7 @@ pub struct SizeDefaults {
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked by itself")]
 pub struct Family {
     /// The `model_type`s of the text model that belong to the family.
     pub model_types: &'static [&'static str],

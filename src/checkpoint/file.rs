@@ -1,4 +1,4 @@
-//! Opening a file that somebody named: only regular files, and never more of them than was asked for.
+//! Opens files that the user named: only regular files, and never more than a limit.
 
 use std::fs::{File, Metadata};
 use std::io::Read as _;
@@ -9,11 +9,11 @@ use rustix::fs::OFlags;
 
 use super::ReadError;
 
-/// Opens a regular file. What it is, is asked before it is opened, because opening a device can have effects, and after,
-/// because it may be another by then; a FIFO that took its place is opened without waiting for a writer.
+/// Opens a regular file. Its type is checked before, because opening a device can have effects, and after, because the
+/// path may lead to another file by then. A FIFO that took its place is opened without waiting for a writer.
 ///
 /// # Errors
-/// When there is none, it is something else than a regular file, or the system refuses.
+/// It does not exist, is not a regular file, or cannot be opened.
 pub fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
     let refused = |error: std::io::Error| ReadError::io(path, &error);
     regular(path, &path.metadata().map_err(refused)?)?;
@@ -32,7 +32,7 @@ pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    // The length above may be a lie (files of /proc have none): one byte more than the limit tells.
+    // The length above may be wrong (files of /proc have none), so one byte beyond the limit is read.
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| ReadError::io(path, &error))?;
     if bytes.len() as u64 > limit {
         return Err(too_large());
@@ -49,6 +49,6 @@ fn regular(path: &Path, metadata: &Metadata) -> Result<(), ReadError> {
         ReadError::unreadable(path, "a directory, not a file")
     } else {
         ReadError::unreadable(path, "not a regular file")
-            .help("pipes and devices are not read: write a file first")
+            .help("pipes and devices are not supported; write a file first")
     })
 }

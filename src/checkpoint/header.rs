@@ -1,7 +1,7 @@
-//! [`Header`]: the JSON at the start of a safetensors file, read by a straight descent of refusals, and before that by a
-//! quicker way that most headers can go.
+//! [`Header`]: the JSON at the start of a safetensors file. A fast reader handles the form that writers use; whatever it
+//! declines goes to the strict reader, which alone reports errors.
 //!
-//! Nothing is believed: sizes are checked against shapes, names and ranges against each other and against the file.
+//! Nothing is trusted: sizes are checked against shapes, names and ranges against each other and against the file.
 
 mod error;
 mod fast;
@@ -29,7 +29,7 @@ impl Header {
     /// Parses the JSON of a header whose data begins at `data_start` in a file of `file_len` bytes.
     ///
     /// # Errors
-    /// The first refusal.
+    /// The first error found.
     pub fn parse(text: &str, data_start: u64, file_len: u64) -> Result<Self, HeaderError> {
         let (mut tensors, metadata) = fast::read(text).map_or_else(|| strict::read(text), Ok)?;
         tensors.iter().try_for_each(|tensor| printable(tensor.key.as_str()))?;
@@ -43,16 +43,16 @@ impl Header {
     }
 }
 
-/// Refuses names that could play tricks on a terminal, or cost more to match than any real name: they are shown, folded
-/// and matched everywhere.
+/// Refuses names that could manipulate a terminal, or are longer than any real name: names are printed, folded and
+/// matched everywhere.
 fn printable(name: &str) -> Result<(), HeaderError> {
-    const LONGEST: usize = 4096;
+    const MAX_BYTES: usize = 4096;
     let plays = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if name.len() > LONGEST {
-        let reason = format!("the name {} has {} bytes, more than {LONGEST}", Quoted(name), name.len());
+    if name.len() > MAX_BYTES {
+        let reason = format!("the name {} has {} bytes, more than {MAX_BYTES}", Quoted(name), name.len());
         return Err(HeaderError::new(reason, RENAME));
     }
-    // Names of plain ASCII are nearly all.
+    // Nearly all names are plain ASCII.
     if name.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~')) {
         return Ok(());
     }
@@ -65,13 +65,13 @@ fn printable(name: &str) -> Result<(), HeaderError> {
     }
 }
 
-/// Refuses two tensors of one name. Many writers sort them; else sorting hashes is cheaper than asking a set of names for
-/// each.
+/// Refuses two tensors with the same name. Many writers sort names; for the others, sorting hashes is cheaper than a set of
+/// names.
 fn distinct(tensors: &[StoredTensor]) -> Result<(), HeaderError> {
     if tensors.is_sorted_by(|a, b| a.key < b.key) {
         return Ok(());
     }
-    // Numbers alone sort fast. Only if two are equal, names have to be looked at.
+    // Numbers sort fast. Names are compared only if two hashes are equal.
     let mut numbers: Vec<u64> = tensors.iter().map(|tensor| hash(tensor.key.as_str())).collect();
     numbers.sort_unstable();
     if numbers.is_sorted_by(|a, b| a < b) {
@@ -86,7 +86,7 @@ fn distinct(tensors: &[StoredTensor]) -> Result<(), HeaderError> {
     }
 }
 
-/// Eight bytes at a time. Names that are made to collide are compared in full, which is slower and still right.
+/// Hashes eight bytes at a time. Names that are made to collide are compared in full: slower, but correct.
 fn hash(name: &str) -> u64 {
     name.as_bytes().chunks(8).fold(name.len() as u64, |hash, chunk| {
         let mut word = [0; 8];
@@ -118,9 +118,7 @@ fn place(tensors: &mut [StoredTensor], data_start: u64, file_len: u64) -> Result
             ));
         }
         if start > filled {
-            return Err(format!(
-                "a hole: bytes {filled}..{start} of the data, before {name}, belong to no tensor"
-            ));
+            return Err(format!("no tensor covers bytes {filled}..{start} of the data, before {name}"));
         }
         filled = end;
         before = Some(tensor);
@@ -129,7 +127,7 @@ fn place(tensors: &mut [StoredTensor], data_start: u64, file_len: u64) -> Result
         let cut = tensors.iter().find(|tensor| tensor.range.end > available);
         let short = filled - available;
         return Err(format!(
-            "{short} {} short, interrupted download? the file has {available} bytes of data, and {} takes bytes {}..{}",
+            "{short} {} short (interrupted download?): the file has {available} bytes of data, and {} takes bytes {}..{}",
             if short == 1 { "byte" } else { "bytes" },
             Quoted(cut.map_or("", |tensor| tensor.key.as_str())),
             cut.map_or(0, |tensor| tensor.range.start),

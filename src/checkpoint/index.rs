@@ -20,7 +20,7 @@ pub enum Origin {
     Tied(Key),
 }
 
-/// What a header says of a tensor.
+/// A tensor according to its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorInfo {
     /// Element type.
@@ -32,10 +32,10 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// Bytes it takes.
+    /// Its size in bytes.
     #[must_use]
     pub fn byte_length(&self) -> u64 {
-        // Headers whose shape and dtype do not multiply are refused.
+        // Headers whose shape and dtype overflow are refused.
         super::byte_length(self.dtype, &self.shape).unwrap_or_default()
     }
 }
@@ -69,7 +69,7 @@ impl TensorIndex {
     #[must_use]
     pub fn new(mut entries: Vec<(Key, TensorInfo)>) -> Self {
         if !entries.is_sorted_by(|(a, _), (b, _)| a <= b) {
-            // Stable, because that sort makes use of the runs that come out of shards already in order.
+            // A stable sort makes use of the sorted runs that shards give.
             entries.par_sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         Self { entries }
@@ -124,7 +124,7 @@ impl TensorIndex {
         if let Some(place) = window.iter().position(|(key, _)| is_it(key)) {
             return Some(TensorId(start + place));
         }
-        // All of the module was in sight, if a stranger is at both ends (or the index ends there).
+        // The whole module was in view if another module (or the end of the index) is at both ends.
         let whole = |edge: bool, entry: Option<&(Key, TensorInfo)>| {
             edge || entry.is_some_and(|(key, _)| !inside(key))
         };

@@ -1,4 +1,4 @@
-//! Pieces of JSON that are read without copying: strings, numbers, lists of numbers.
+//! Pieces of JSON, read without copying: strings, numbers, lists of numbers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,7 +35,7 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// A JSON number, before anybody asks whether it is a sensible one.
+/// A JSON number that is not checked yet.
 #[derive(Clone, Copy)]
 pub(super) enum Number {
     Whole(u64),
@@ -57,7 +57,7 @@ impl fmt::Display for Number {
         match self {
             Self::Whole(number) => number.fmt(f),
             Self::Negative(number) => number.fmt(f),
-            // Beyond 64 bits a whole number comes as a float; nobody writes 1.8446744073709552e19.
+            // An integer beyond 64 bits is parsed as a float; 1.8446744073709552e19 would not be recognized.
             Self::Fraction(number) if number.abs() > 1e15 => write!(f, "{number:.0}"),
             Self::Fraction(number) => write!(f, "{number:?}"),
         }
@@ -78,7 +78,7 @@ impl Visitor<'_> for NumberSeed {
     type Value = Number;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number")
+        f.write_str("an integer")
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Number, E> {
@@ -94,7 +94,7 @@ impl Visitor<'_> for NumberSeed {
     }
 }
 
-/// Reads a list of at most `most` numbers into memory that is used again.
+/// Reads a list of at most `most` numbers into a buffer.
 pub(super) struct Numbers<'a> {
     pub(super) into: &'a mut Vec<Number>,
     pub(super) most: usize,
@@ -112,7 +112,7 @@ impl<'de> Visitor<'de> for Numbers<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of at most {} whole numbers", self.most)
+        write!(f, "a list of at most {} integers", self.most)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -127,7 +127,7 @@ impl<'de> Visitor<'de> for Numbers<'_> {
     }
 }
 
-/// Any value, in which no object has a key twice.
+/// Any value in which no object has a key twice.
 pub(super) struct Distinct(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Distinct {
@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for DistinctVisitor {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key {} stands there twice", Quoted(&key))));
+                return Err(A::Error::custom(format_args!("the key {} occurs twice", Quoted(&key))));
             }
             let Distinct(value) = map.next_value()?;
             object.insert(key, value);
@@ -190,8 +190,8 @@ impl<'de> Visitor<'de> for DistinctVisitor {
     }
 }
 
-/// The text with Python's `NaN`, `Infinity` and `-Infinity`, which are no JSON, as strings: so a value that nobody needs
-/// does no harm, and one that somebody needs is no number.
+/// The text with Python's `NaN`, `Infinity` and `-Infinity`, which JSON does not have, as strings: a value that is not
+/// needed does no harm, and one that is needed is not a number.
 pub(super) fn without_non_finite(text: &str) -> String {
     const WORDS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
     let mut out = String::with_capacity(text.len() + 16);
@@ -216,7 +216,7 @@ pub(super) fn without_non_finite(text: &str) -> String {
     out
 }
 
-/// Bytes up to and with the quote that ends a string.
+/// Bytes up to the closing quote of a string, included.
 fn string_end(body: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in body.bytes().enumerate() {
@@ -230,8 +230,8 @@ fn string_end(body: &str) -> usize {
     body.len()
 }
 
-/// A value that nobody asked for. Unlike `IgnoredAny` it is read: numbers too large for an f64 and nesting too deep are
-/// refused, as the other readers of these files do.
+/// A value that is not needed. Unlike `IgnoredAny` it is parsed: numbers too large for an f64 and deep nesting are refused, as
+/// by other readers of these files.
 pub(super) struct Skipped;
 
 impl<'de> Deserialize<'de> for Skipped {
@@ -291,7 +291,7 @@ mod tests {
         let read = |text| serde_json::from_str::<Distinct>(text).map(|Distinct(value)| value);
         assert_eq!(read(r#"{"a": [1, {"b": null}], "c": -2.5}"#).unwrap()["a"][1]["b"], Value::Null);
         let error = read(r#"{"a": [{"b": 1, "c": 2, "b": 1}]}"#).unwrap_err().to_string();
-        assert!(error.starts_with("the key `b` stands there twice at line 1"), "{error}");
+        assert!(error.starts_with("the key `b` occurs twice at line 1"), "{error}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Key {
     pub fn layer(&self) -> Option<(&str, u64)> {
         let mut word_start = 0;
         let mut word = "";
-        // Where each component ends; the number's must be followed by another one.
+        // Ends of components; the number's must be followed by another component.
         for (dot, _) in self.0.match_indices('.') {
             let component = &self.0[word_start..dot];
             if matches!(word, "layers" | "h" | "blocks" | "block")

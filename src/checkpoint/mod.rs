@@ -1,4 +1,4 @@
-//! What is on disk: headers and `config.json`, never weights.
+//! Checkpoints on disk: headers and `config.json`, never weights.
 //!
 //! [`Weights::open`] reads the headers of a file, a directory or an index file; [`Checkpoint::open`] adds `config.json`
 //! and restores the tied head. Donors are `Weights`, the base is a `Checkpoint`.
@@ -8,8 +8,7 @@
 //!                 (index.json)  (parallel)                          (config.json)
 //! ```
 //!
-//! Everything here comes from strangers: nothing is believed, nothing is read without a limit, and only regular files
-//! are opened.
+//! Input is not trusted: everything is checked, nothing is read without a limit, and only regular files are opened.
 
 mod affine;
 mod config;

@@ -21,7 +21,7 @@ impl Checkpoint {
     /// Opens a model directory.
     ///
     /// # Errors
-    /// Every refusal found, each naming its file.
+    /// Every error found, each with its file.
     pub fn open(dir: &Path) -> Result<Self, ReadErrors> {
         Self::read(dir).map_err(ReadErrors::from)
     }
@@ -43,13 +43,13 @@ impl Checkpoint {
             }
             (Err(error), Ok(_)) => Err(vec![error]),
             (Ok(_), Err(errors)) => Err(errors),
-            // Neither is there, or nothing in the directory can be seen: one mistake.
+            // Neither exists, or the directory cannot be read: one error.
             (Err(config), Err(errors))
                 if config.kind == ReadErrorKind::NotFound || errors.iter().any(|error| error.path == dir) =>
             {
                 Err(errors)
             }
-            // Leave to read is given for all files at once; anything else is wrong with each by itself.
+            // Missing permissions usually concern all files at once: one error. Other errors concern one file each.
             (Err(config), Err(errors))
                 if config.kind == ReadErrorKind::Forbidden
                     && errors.iter().all(|error| error.reason == config.reason) =>
@@ -62,7 +62,7 @@ impl Checkpoint {
     }
 }
 
-/// A file in place of a model directory: says what it is, if that can be seen.
+/// The error for a file in place of a model directory, which says what the file is.
 fn not_a_directory(path: &Path) -> ReadError {
     let error = match Shard::open(path) {
         Ok(_) => ReadError::unreadable(path, "a file of weights, not a model directory"),

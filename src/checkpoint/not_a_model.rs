@@ -10,13 +10,13 @@ use super::{ReadError, ReadErrorKind};
 const A_MODEL: &str = "a model is a directory with `config.json` and safetensors weights";
 
 impl ReadError {
-    /// Says of a model that is not there what a model is, and which are near, where nothing better is known.
+    /// Help for a model that does not exist: what a model is and which models are near, unless there is better help.
     pub(super) fn or_models_near(self, dir: &Path) -> Self {
         if self.kind != ReadErrorKind::NotFound {
             return self;
         }
         let meant = match &self.help {
-            // A file of weights would be no model.
+            // The suggestion may be a file of weights, which is not a model.
             Some(help) if help.starts_with("did you mean") => neighbour(dir, &[]),
             Some(_) => return self,
             None => None,
@@ -30,7 +30,7 @@ impl ReadError {
         self.help(help)
     }
 
-    /// Says of a directory that is no model which models are in it.
+    /// Help for a directory that is not a model: the models in it.
     pub(super) fn or_models_inside(self, dir: &Path) -> Self {
         match models_inside(dir) {
             Some(meant) => self.help(meant),
@@ -38,7 +38,7 @@ impl ReadError {
         }
     }
 
-    /// Says of a file what a model is, and whether it is a part of one.
+    /// Help for a file: what a model is, and the model that the file belongs to.
     pub(super) fn or_model_around(self, file: &Path) -> Self {
         let dir = file.parent().filter(|dir| is_model(dir));
         let help = match dir {
@@ -49,13 +49,13 @@ impl ReadError {
     }
 }
 
-/// Refuses a directory that is no checkpoint by its names but holds some, though weights of another name stand beside
-/// them: those are taken for a donor, never for a model.
+/// Refuses a directory that contains models but is not one itself, although a weight file of another name is beside them:
+/// such a file is a donor, never a model.
 ///
 /// # Errors
-/// Names the models.
+/// An error that names the models.
 pub fn not_above_models(dir: &Path) -> Result<(), ReadError> {
     let Some(meant) = models_beside_strays(dir) else { return Ok(()) };
     let reason = "not a checkpoint, but a directory of models with a file of weights beside them";
-    Err(ReadError::unreadable(dir, reason).help(format!("name the file itself if that is meant; {meant}")))
+    Err(ReadError::unreadable(dir, reason).help(format!("to use that file, name it; {meant}")))
 }

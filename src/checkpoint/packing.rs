@@ -1,28 +1,28 @@
-//! [`packing`]: how a module's weight is packed, by its neighbours in the index.
+//! [`packing`]: how a module's weight is packed, according to its neighbours in the index.
 
 use super::AffineFormat;
 use super::affine::{AffineSet, product, settle};
 use super::{Dtype, ModelConfig, Origin, TensorId, TensorIndex, TensorInfo, is_dense_float};
 
-/// What a mode of small floats is called where the configuration does not say which it is.
+/// The name of a mode of small floats that the configuration does not name.
 pub const UNNAMED_FLOATS: &str = "MX scales (U8)";
 
-/// What a module's weight is, by its neighbours in the index.
+/// How a module's weight is packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packing {
     /// A plain tensor.
     Dense,
     /// A complete, consistent affine set.
     Affine(AffineSet),
-    /// Packed, but members are missing or disagree: why.
+    /// Packed, but members are missing or disagree; with the reason.
     Incomplete(String),
-    /// Packed by something other than affine: its name (`mxfp4`, `AWQ`, `FP8 block scales`, …).
+    /// Packed by another method than affine; with its name (`mxfp4`, `AWQ`, `FP8 block scales`, …).
     Foreign(String),
 }
 
-/// How the module that a tensor belongs to is packed (any member of a set stands for the set).
+/// How the module that a tensor belongs to is packed. Any member of a set will do.
 ///
-/// A linear `.bias` is no member: it is `Dense` beside packed weights too.
+/// A linear `.bias` is not a member: it is `Dense` beside packed weights too.
 #[must_use]
 pub fn packing(index: &TensorIndex, config: &ModelConfig, id: TensorId) -> Packing {
     let (key, info) = &index[id];
@@ -40,7 +40,7 @@ pub fn packing(index: &TensorIndex, config: &ModelConfig, id: TensorId) -> Packi
     }
 }
 
-/// One module's neighbourhood.
+/// A module in the index.
 struct Module<'a> {
     index: &'a TensorIndex,
     config: &'a ModelConfig,
@@ -164,7 +164,7 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// The config's name for a foreign method, else ours.
+    /// The name of a foreign method in the configuration, else ours.
     fn method(&self, otherwise: &str) -> String {
         let mode = self.config.quantization.as_ref().and_then(|quantization| quantization.mode.as_deref());
         match mode {

@@ -31,14 +31,14 @@ pub struct ModuleQuantization {
 /// Bits (2, 3, 4, 5, 6, 8) and group size (32, 64, 128).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AffineFormat {
-    /// Bits a code.
+    /// Bits per code.
     pub bits: u64,
-    /// Elements a group.
+    /// Elements per group.
     pub group_size: u64,
 }
 
 impl Quantization {
-    /// Reads the section. Modules of foreign methods (`quant_method`) are written in other ways and are not read.
+    /// Reads the section. Entries for modules of foreign methods (`quant_method`) have other forms and are not read.
     pub(super) fn from_json(json: &Map<String, Value>) -> Self {
         let mode = text(json, "mode").or_else(|| text(json, "quant_method"));
         let foreign = json.get("quant_method").is_some_and(Value::is_string);
@@ -68,7 +68,7 @@ impl Quantization {
         own.or(self.mode.as_deref())
     }
 
-    /// Bits and group size that are said of a module: its own where it has some, else the defaults.
+    /// Bits and group size of a module: its own if given, else the defaults.
     #[must_use]
     pub fn format_of(&self, module: &str) -> Option<AffineFormat> {
         let own = match self.overrides.get(module) {

@@ -1,8 +1,8 @@
-//! [`Role`]: which projection a key is.
+//! [`Role`]: the part of a transformer block that a key belongs to.
 
 use super::Key;
 
-/// Which part of a transformer block a module is, by its name.
+/// The part of a transformer block that a module is, according to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Query projection.
@@ -37,7 +37,7 @@ pub enum Role {
     Other,
 }
 
-/// Components under which everything belongs to something else than the text model.
+/// Path components below which nothing belongs to the text model.
 const OTHER_TOWERS: &[&str] = &[
     "vision_tower",
     "vision_model",
@@ -61,13 +61,13 @@ const OTHER_TOWERS: &[&str] = &[
 ];
 
 impl Role {
-    /// The role of the module that a key belongs to, whichever member of the module the key is.
+    /// The role of the module that a key belongs to.
     #[must_use]
     pub fn of(key: &Key) -> Self {
         let (module, suffix) = (key.stem(), key.suffix());
         let (parent, name) = module.rsplit_once('.').unwrap_or(("", module));
         match Self::named(name, last(parent)) {
-            // Stacked experts are parameters without a module of their own: `experts.down_proj`.
+            // Stacked experts are parameters without their own module: `experts.down_proj`.
             Self::Other if matches!(name, "experts" | "switch_mlp") => {
                 let bare =
                     ["_bias", "_blocks", "_scales"].iter().find_map(|ending| suffix.strip_suffix(ending));

@@ -1,4 +1,4 @@
-//! The keys the loader will see: a tied `lm_head` restored, by headers only.
+//! Restores a tied `lm_head`, so that the planner sees the keys that the loader will see.
 
 use super::{Key, ModelConfig, Origin, TensorIndex, TensorInfo};
 
@@ -7,7 +7,7 @@ const EMBEDDING: &str = "model.embed_tokens.";
 
 /// Adds `lm_head.*` with [`Origin::Tied`] where a text model ties it and does not store it.
 ///
-/// Vision-language checkpoints keep their raw keys: their families find the head after surgery.
+/// Vision-language checkpoints keep their stored keys: the loader ties the head after surgery.
 #[must_use]
 pub fn sanitize(index: TensorIndex, config: &ModelConfig) -> TensorIndex {
     let stored = index.position("lm_head.weight").is_some();

@@ -16,17 +16,17 @@ use super::{ReadError, StoredTensor};
 
 /// Headers are shorter than this many bytes (the format's own limit).
 const MAX_HEADER: u64 = 100_000_000;
-/// The length of the header's length.
+/// Bytes before the header, which hold its length.
 const PREFIX: u64 = 8;
 
-/// What tells whether a file is still the one that was planned with.
+/// Identifies the state of a file, to notice changes after planning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Length in bytes.
     pub len: u64,
-    /// Modification time, nanoseconds since the epoch. Whoever writes to the file can set it as it was.
+    /// Modification time in nanoseconds since the epoch. Programs can set it back.
     pub modified: u128,
-    /// The time of the system's last note about the file (its bytes, mode, owner, links), which nobody can set.
+    /// Time of the last status change (bytes, mode, owner, links) in nanoseconds since the epoch. Programs cannot set it.
     pub changed: u128,
     /// Device and inode where the system has them.
     pub identity: (u64, u64),
@@ -34,7 +34,7 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     pub(crate) fn of(metadata: &Metadata) -> Self {
-        // Times before the epoch exist; all that counts is that they differ when the times do.
+        // Times before the epoch wrap around, which keeps them distinct.
         let time = |seconds: i64, nanoseconds: i64| {
             u128::from(seconds.cast_unsigned()) * 1_000_000_000 + u128::from(nanoseconds.cast_unsigned())
         };
@@ -50,25 +50,25 @@ impl Fingerprint {
 /// An open file with a checked header.
 #[derive(Debug)]
 pub struct Shard {
-    /// The file as it was named (a link keeps its own name).
+    /// The file as it was named. A link keeps its own name.
     pub path: PathBuf,
     /// `__metadata__`, in file order.
     pub metadata: Option<Vec<(String, String)>>,
-    /// Where the data begins.
+    /// Offset of the data in bytes.
     pub data_start: u64,
     /// Bytes after the last tensor.
     pub trailing: u64,
-    /// The file as it was when its header was read.
+    /// State of the file when its header was read.
     pub fingerprint: Fingerprint,
-    /// Open, unless so many files are open that the system would refuse more: then it is opened anew for each read.
+    /// `None` when too many files are open: the file is then opened for each read.
     file: Option<Held>,
 }
 
 impl Shard {
-    /// Opens a file and reads and checks its header. The tensors come beside it, in file order.
+    /// Opens a file, and reads and checks its header. Returns the tensors in file order.
     ///
     /// # Errors
-    /// The first refusal, with the tensor and the numbers.
+    /// The first error found, with the tensor and the numbers.
     pub fn open(path: &Path) -> Result<(Self, Vec<StoredTensor>), ReadError> {
         let (file, metadata) = open_regular(path)?;
         let fingerprint = Fingerprint::of(&metadata);
@@ -81,10 +81,10 @@ impl Shard {
         Ok((Self { path: path.to_owned(), metadata, data_start, trailing, fingerprint, file }, tensors))
     }
 
-    /// Fills `buffer` from the absolute byte `offset`, by a positioned read: usable from several threads.
+    /// Fills `buffer` from the absolute byte `offset`, by a positioned read. Several threads may read at once.
     ///
     /// # Errors
-    /// What the system says; a file that has shrunk is `UnexpectedEof`.
+    /// An I/O error; `UnexpectedEof` for a file that has shrunk.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if let Some(held) = &self.file {
             return held.file.read_exact_at(buffer, offset);
@@ -96,10 +96,10 @@ impl Shard {
         file.read_exact_at(buffer, offset)
     }
 
-    /// Whether the file (both the open one and what its name leads to now) is still the one whose header was read.
+    /// Whether both the open file and the file at the path are still in the state in which the header was read.
     ///
     /// # Errors
-    /// What the system says; a name that leads nowhere any more is no error but `false`.
+    /// An I/O error. For a path that no longer exists the answer is `false`.
     pub fn unchanged(&self) -> io::Result<bool> {
         if let Some(held) = &self.file
             && Fingerprint::of(&held.file.metadata()?) != self.fingerprint
@@ -113,7 +113,7 @@ impl Shard {
         }
     }
 
-    /// `__metadata__.format`: which framework wrote it (`mlx`, `pt`).
+    /// `__metadata__.format`: the framework that wrote it (`mlx`, `pt`).
     #[must_use]
     pub fn format(&self) -> Option<&str> {
         let pairs = self.metadata.iter().flatten();
@@ -121,10 +121,10 @@ impl Shard {
     }
 }
 
-/// Files held open by all shards.
+/// Number of files that all shards hold open.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// A file that may stay open, because there are not too many.
+/// A file that stays open.
 #[derive(Debug)]
 struct Held {
     file: File,
@@ -133,8 +133,8 @@ struct Held {
 impl Held {
     fn new(file: File) -> Option<Self> {
         let held = Self { file };
-        // The count is taken back where the file is dropped.
-        (HELD.fetch_add(1, Ordering::Relaxed) < most_held()).then_some(held)
+        // Dropping the file decrements the count.
+        (HELD.fetch_add(1, Ordering::Relaxed) < max_held()).then_some(held)
     }
 }
 
@@ -144,11 +144,11 @@ impl Drop for Held {
     }
 }
 
-/// Half of the files that the process may have open, once that is as many as the system lets it: the other half is for
-/// whoever loads the weights.
-fn most_held() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| {
+/// Maximum number of files held open: half of what the process may have open, after that limit is raised as far as the
+/// system allows. The other half is for loading.
+fn max_held() -> usize {
+    static MAX: OnceLock<usize> = OnceLock::new();
+    *MAX.get_or_init(|| {
         let mut limit = getrlimit(Resource::Nofile);
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
         if setrlimit(Resource::Nofile, raised).is_ok() {
@@ -158,11 +158,12 @@ fn most_held() -> usize {
     })
 }
 
-/// The header's text, of a length that the file can hold.
+/// The text of the header, after checking its length against the file.
 fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> {
     let refused = |reason: String| ReadError::unreadable(path, reason);
     if len == 0 {
-        return Err(refused("empty (0 bytes)".into()).help("an interrupted download? get the file again"));
+        return Err(refused("empty (0 bytes)".into())
+            .help("download the file again; the download was probably interrupted"));
     }
     let mut start = [0; 64];
     let start = start.get_mut(..usize::try_from(len).map_or(64, |len| len.min(64))).unwrap_or_default();
@@ -184,7 +185,8 @@ fn read_header(path: &Path, file: &File, len: u64) -> Result<String, ReadError> 
     }
     if length > room {
         return Err(other().unwrap_or_else(|| {
-            let reason = format!("a header of {length} bytes, but only {room} follow: interrupted download?");
+            let reason =
+                format!("a header of {length} bytes, but only {room} follow (interrupted download?)");
             refused(reason).help(DAMAGED)
         }));
     }

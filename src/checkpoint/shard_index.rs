@@ -1,4 +1,4 @@
-//! [`Listing`]: an index file (`model.safetensors.index.json`): which tensor is in which shard.
+//! [`Listing`]: an index file (`model.safetensors.index.json`), which maps tensors to shards.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,11 +13,11 @@ use super::json::{Skipped, Text};
 use super::quoted::Quoted;
 use super::{ReadError, ReadErrorKind};
 
-/// Index files must be no longer than this (one tensor takes about 100 bytes).
-const LONGEST: u64 = 100_000_000;
+/// Maximum size of an index file in bytes. A tensor takes about 100 bytes.
+const MAX_BYTES: u64 = 100_000_000;
 
-/// Nor may they list more tensors (the largest mixtures have a quarter of a million).
-const MOST_TENSORS: usize = 1_000_000;
+/// Maximum number of tensors in an index file. The largest mixtures have a quarter of a million.
+const MAX_TENSORS: usize = 1_000_000;
 
 const NO_MAP: &str = "has no `weight_map`";
 
@@ -36,7 +36,7 @@ impl<'t> Listing<'t> {
     /// Parses the text of an index file.
     ///
     /// # Errors
-    /// A lowercase fragment: no JSON, no `weight_map`, not names, or names that lead out of the directory.
+    /// A lowercase fragment: not JSON, no `weight_map`, not names, or names outside the directory.
     pub fn parse(text: &'t str) -> Result<Self, String> {
         let file: IndexFile<'_> = serde_json::from_str(text).map_err(|error| match error.classify() {
             Category::Data => format!("not an index file: {error}"),
@@ -59,7 +59,7 @@ impl<'t> Listing<'t> {
         Ok(Self { shards, tensors })
     }
 
-    /// The listing that the file at `path` has as its text.
+    /// Parses the text of the file at `path`.
     pub(super) fn of(path: &Path, text: &'t str) -> Result<Self, ReadError> {
         Self::parse(text).map_err(|reason| {
             if !path.to_string_lossy().ends_with(".index.json") && reason == NO_MAP {
@@ -70,7 +70,7 @@ impl<'t> Listing<'t> {
     }
 }
 
-/// A JSON file of another kind, named where weights are expected.
+/// The error for a JSON file that is not an index file.
 fn not_an_index(path: &Path, text: &str) -> ReadError {
     let is_config = ["\"model_type\"", "\"architectures\""].iter().any(|field| text.contains(field));
     let what = if is_config { "the configuration of a model" } else { "a JSON file, not an index file" };
@@ -80,7 +80,7 @@ fn not_an_index(path: &Path, text: &str) -> ReadError {
 
 /// The text of an index file.
 pub(super) fn read(path: &Path) -> Result<String, ReadError> {
-    read_text(path, LONGEST).map_err(|error| match error.kind {
+    read_text(path, MAX_BYTES).map_err(|error| match error.kind {
         ReadErrorKind::Unreadable | ReadErrorKind::Forbidden => {
             ReadError { kind: ReadErrorKind::BadIndex, ..error }
         }
@@ -88,7 +88,7 @@ pub(super) fn read(path: &Path) -> Result<String, ReadError> {
     })
 }
 
-/// Only a file beside the index may be named: an index from somewhere else must not lead anywhere else.
+/// Accepts only files beside the index: an index from an untrusted source must not lead elsewhere.
 fn plain(name: &str) -> Result<(), String> {
     if name.contains(['/', '\\', '\0']) || matches!(name, "" | "." | "..") {
         return Err(format!("names the shard {}, which is not a plain file name", Quoted(name)));
@@ -99,12 +99,12 @@ fn plain(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The fields of an index file that count.
+/// The fields of an index file that are used.
 struct IndexFile<'de> {
     weight_map: Option<WeightMap<'de>>,
 }
 
-/// The names of the files in order of appearance, and the tensors, each with the place of its file's name.
+/// The file names in order of appearance, and the tensors, each with the position of its file name.
 struct WeightMap<'de> {
     names: Vec<Cow<'de, str>>,
     tensors: Vec<(Cow<'de, str>, usize)>,
@@ -130,7 +130,7 @@ impl<'de> Visitor<'de> for IndexVisitor {
         while let Some(field) = map.next_key_seed(Text)? {
             if field == "weight_map" {
                 if weight_map.is_some() {
-                    return Err(A::Error::custom("`weight_map` stands there twice"));
+                    return Err(A::Error::custom("`weight_map` occurs twice"));
                 }
                 weight_map = map.next_value::<Option<WeightMap<'de>>>()?;
             } else {
@@ -163,15 +163,15 @@ impl<'de> Visitor<'de> for WeightMapVisitor {
         let mut last = 0;
         while let Some(key) = map.next_key_seed(Text)? {
             let name = map.next_value_seed(Text)?;
-            // Neighbours are often in the same file.
+            // Consecutive tensors are often in the same file.
             if names.get(last) != Some(&name) {
                 last = *places.entry(name.clone()).or_insert_with(|| {
                     names.push(name);
                     names.len() - 1
                 });
             }
-            if tensors.len() == MOST_TENSORS {
-                return Err(A::Error::custom(format_args!("it lists more than {MOST_TENSORS} tensors")));
+            if tensors.len() == MAX_TENSORS {
+                return Err(A::Error::custom(format_args!("it lists more than {MAX_TENSORS} tensors")));
             }
             tensors.push((key, last));
         }

@@ -1,6 +1,6 @@
-//! What a file is that is no safetensors file.
+//! Recognizes files that are not safetensors.
 
-/// A format recognised by its first bytes: what to say of it, and what to do.
+/// A format that is recognized by its first bytes, with an error message and help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format {
     pub(super) reason: &'static str,
@@ -26,12 +26,12 @@ const ZIP: Format = format(
 const PICKLE: Format = format("a Python pickle (an old PyTorch file), not safetensors", ZIP.help);
 const HTML: Format = format(
     "an HTML page, not safetensors",
-    "the download gave a web page (a login or an error): use the address of the file itself",
+    "use the URL of the file itself; the download gave a web page (a login or an error)",
 );
 const XML: Format = format("an XML text, not safetensors", HTML.help);
 const JSON: Format = format(
     "a JSON text, not safetensors",
-    "the download may have given an error message; an index file must be named `*.index.json`",
+    "an index file must be named `*.index.json`; a failed download may have left an error message",
 );
 const YAML: Format = format(
     "a YAML text (a surgery file?), not safetensors",
@@ -43,7 +43,7 @@ const IMAGE: Format = format("an image, not safetensors", YAML.help);
 const HDF5: Format = format("an HDF5 file, not safetensors", ZIP.help);
 const GZIP: Format = format("a gzip archive, not safetensors", "unpack it first");
 
-/// Recognises what else people point at, by a file's first bytes.
+/// Recognizes a format that is often given in place of safetensors, by a file's first bytes.
 pub(super) fn sniff(start: &[u8]) -> Option<Format> {
     let starts: [(&[u8], Format); 11] = [
         (b"version https://git-lfs", LFS),

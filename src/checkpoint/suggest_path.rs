@@ -8,11 +8,11 @@ use super::quoted::{Quoted, listed};
 /// Maximum number of names read from one directory; it may have millions.
 const MAX_NAMES: usize = 1000;
 
-/// Endings that say what a file is, and so are no part of its name.
+/// Endings that name a file format, and so do not belong to the name proper.
 const ENDINGS: [&str; 13] =
     ["yaml", "yml", "json", "safetensors", "bin", "pt", "pth", "ckpt", "npz", "gguf", "txt", "md", "jinja"];
 
-/// What to say of a directory with models in it that is none by its names: it has no configuration, no index file and no
+/// Help for a directory with models in it that is not one itself: it has no configuration, no index file and no
 /// `model*.safetensors`.
 #[must_use]
 pub fn models_beside_strays(dir: &Path) -> Option<String> {
@@ -25,7 +25,7 @@ pub fn models_beside_strays(dir: &Path) -> Option<String> {
     if names.any(|name| name.to_str().is_some_and(is_own)) { None } else { models_inside(dir) }
 }
 
-/// The models in a directory that is none, or in the `snapshots` that the cache of a hub has there.
+/// Help for a directory that is not a model: the models in it, or in its `snapshots` (a hub's cache has those).
 pub(super) fn models_inside(dir: &Path) -> Option<String> {
     let models = match models_in(dir) {
         models if models.is_empty() => models_in(&dir.join("snapshots")),
@@ -34,11 +34,11 @@ pub(super) fn models_inside(dir: &Path) -> Option<String> {
     match models.as_slice() {
         [] => None,
         [one] => Some(format!("did you mean {}?", Quoted(one))),
-        more => Some(format!("there are models in it: {}", listed(more))),
+        more => Some(format!("it contains models: {}", listed(more))),
     }
 }
 
-/// The model directories in a directory, as one would name them.
+/// Paths of the model directories in a directory.
 pub(super) fn models_in(dir: &Path) -> Vec<String> {
     let names = as_listed(dir).read_dir().into_iter().flatten().take(MAX_NAMES).flatten();
     let paths = names.map(|entry| dir.join(entry.file_name()));
@@ -48,19 +48,19 @@ pub(super) fn models_in(dir: &Path) -> Vec<String> {
     models
 }
 
-/// Whether there are a configuration and weights in a directory.
+/// Whether a directory has a configuration and weights.
 pub(super) fn is_model(dir: &Path) -> bool {
     let names = || as_listed(dir).read_dir().into_iter().flatten().take(MAX_NAMES).flatten();
     dir.join("config.json").is_file()
         && names().any(|entry| entry.file_name().as_encoded_bytes().ends_with(b".safetensors"))
 }
 
-/// The directory of a path, as it can be listed.
+/// A directory in a form that can be listed: the empty path is the current directory.
 pub(super) fn as_listed(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
 
-/// What to say of a path that looks like an address or a name on a model hub.
+/// Help for a path that looks like a URL or the name of a model on a hub.
 #[must_use]
 pub fn elsewhere(path: &Path) -> Option<String> {
     let text = path.to_str()?;
@@ -70,17 +70,16 @@ pub fn elsewhere(path: &Path) -> Option<String> {
             part.starts_with(|c: char| c.is_ascii_alphanumeric())
                 && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         };
-        // A file of a directory that is there is only misspelt.
+        // In a directory that exists, the file name is misspelt.
         (plain(owner) && plain(name) && !name.contains(".safetensors") && !Path::new(owner).exists())
             .then_some(())
     };
-    (text.contains("://") || text.contains(":/") || hub_name().is_some()).then(|| {
-        "nothing is downloaded here: a model of a hub or web site must be fetched first, then name its directory".to_owned()
-    })
+    (text.contains("://") || text.contains(":/") || hub_name().is_some())
+        .then(|| "mlxcel does not download; fetch the model first, then name its directory".to_owned())
 }
 
-/// The name in the same directory that was probably meant: one that is spelt nearly so, or would be with another ending
-/// (or none) out of those that the file may have.
+/// Help for a path that does not exist: a name in the same directory with a similar spelling, or with another ending (or
+/// none) of those that the file may have.
 #[must_use]
 pub fn neighbour(path: &Path, endings: &[&str]) -> Option<String> {
     let wanted = path.file_name()?.to_str().filter(|name| name.len() <= 255)?;
@@ -94,15 +93,15 @@ pub fn neighbour(path: &Path, endings: &[&str]) -> Option<String> {
     Some(format!("did you mean `{}`?", parent.join(name).display()))
 }
 
-/// How far a name is from the one that was written, if it may have been meant: what is spelt alike first, then what has the
-/// same ending, then by the order of the endings.
+/// Distance between the given name and an existing one, if that may have been meant: similar spellings come first, then
+/// other endings, in their order.
 fn distance(wanted: &str, name: &str, endings: &[&str]) -> Option<(usize, usize)> {
     let apart = |wanted: &str, name: &str, most: usize| {
-        // Upper and lower case are easily confused.
+        // Letter case is easily confused.
         let apart = strsim::damerau_levenshtein(&wanted.to_lowercase(), &name.to_lowercase());
         (apart <= most).then_some(apart)
     };
-    // Of a short name one letter, but never all of it.
+    // At least one letter, but never the whole name.
     let most = match wanted.chars().count() {
         0 | 1 => 0,
         n => (n / 3).max(1),
@@ -118,7 +117,7 @@ fn distance(wanted: &str, name: &str, endings: &[&str]) -> Option<(usize, usize)
     whole.into_iter().chain(other_ending).min()
 }
 
-/// A name without its ending, where that says what the file is, and the ending.
+/// A name without its ending, if that is a known one, and the ending.
 fn split(name: &str) -> (&str, Option<&str>) {
     match name.rsplit_once('.') {
         Some((stem, ending))
@@ -162,7 +161,7 @@ mod tests {
     fn a_file_of_another_kind_is_not() {
         check(&["joy.md", "joy.safetensors"], "joy", &["yaml"], "");
         check(&["a.safetensors"], "b", &["safetensors"], "");
-        // What follows a dot need not be an ending.
+        // Text after a dot need not be an ending.
         check(&["qwen2.5-vl-7b"], "qwen2.1", &["safetensors"], "");
     }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::{Key, ModelConfig, is_other_tower};
 
 /// Prefixes of the text model, and what takes their place: as first published and as MLX's converter writes them, as
-/// newer writers do, and as SmolVLM and Idefics 3 have it.
+/// newer writers do, and as `SmolVLM` and Idefics 3 have it.
 const PREFIXES: [(&str, &str); 4] = [
     ("language_model.model.", "model."),
     ("language_model.lm_head.", "lm_head."),
@@ -16,7 +16,7 @@ const PREFIXES: [(&str, &str); 4] = [
 
 impl ModelConfig {
     /// The name that a tensor has in the text model; `None` for one of another tower. Only vision-language
-    /// checkpoints call them otherwise.
+    /// checkpoints use other names.
     #[must_use]
     pub fn text_key<'k>(&self, key: &'k Key) -> Option<Cow<'k, str>> {
         let name = key.as_str();

@@ -1,4 +1,4 @@
-//! [`Weights`]: the headers of one checkpoint put together.
+//! [`Weights`]: the headers of all files of a checkpoint.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::{
 /// The headers of a file, a directory of shards, or an index file, read and checked.
 #[derive(Debug)]
 pub struct Weights {
-    /// What was opened, as it was named.
+    /// The path as it was named.
     pub path: PathBuf,
     /// The open files, in name order.
     pub shards: Vec<Shard>,
@@ -24,7 +24,7 @@ pub struct Weights {
     pub index: TensorIndex,
     /// `__metadata__.format` of the first shard that has one (`mlx`, `pt`).
     pub format: Option<String>,
-    /// Oddities that do not prevent reading.
+    /// Findings that do not prevent reading.
     pub warnings: Vec<ReadWarning>,
 }
 
@@ -32,7 +32,7 @@ impl Weights {
     /// Opens a `.safetensors` file, an index file or a directory, reading headers only, shards in parallel.
     ///
     /// # Errors
-    /// Every refusal found, each naming file and tensor.
+    /// Every error found, each with file and tensor.
     pub fn open(path: &Path) -> Result<Self, Vec<ReadError>> {
         let found = discover(path).map_err(|error| vec![error])?;
         let (paths, listing) = match &found {
@@ -43,7 +43,7 @@ impl Weights {
                 (paths, Some((index, listing)))
             }
         };
-        // A shard that an index file names must be there.
+        // An index file names the shard, so a missing one is an error of the index.
         let missing = |error: ReadError| match (error.kind, &listing) {
             (ReadErrorKind::NotFound, Some(_)) => ReadError { kind: ReadErrorKind::BadIndex, ..error },
             _ => error,
@@ -76,7 +76,7 @@ impl Weights {
         Ok(Self { path: path.to_owned(), shards, index, format, warnings })
     }
 
-    /// Where a tensor's bytes are: a tied tensor's are those it is tied to.
+    /// Shard and range of a tensor's bytes. A tied tensor has the bytes of the one it is tied to.
     ///
     /// # Panics
     /// If `info` is not from this checkpoint's index.
@@ -92,11 +92,11 @@ impl Weights {
     }
 }
 
-/// Hundreds of shards may fail for one reason (a download that never ran, too many open files).
+/// Keeps the first errors and counts the others: hundreds of shards may fail for one reason.
 fn shortened(mut errors: Vec<ReadError>) -> Vec<ReadError> {
-    const SHOWN: usize = 8;
-    let more = errors.len().saturating_sub(SHOWN);
-    errors.truncate(SHOWN);
+    const MAX_ERRORS: usize = 8;
+    let more = errors.len().saturating_sub(MAX_ERRORS);
+    errors.truncate(MAX_ERRORS);
     if let Some(last) = errors.last_mut().filter(|_| more > 0) {
         let files = if more == 1 { "file is" } else { "files are" };
         last.reason = format!("{}; {more} more {files} refused", last.reason);
@@ -121,7 +121,7 @@ fn shard_of(info: &TensorInfo) -> usize {
     }
 }
 
-/// No tensor is in two files.
+/// Refuses a tensor that is in two files.
 fn distinct(path: &Path, shards: &[Shard], index: &TensorIndex) -> Result<(), ReadError> {
     let pairs = index.entries().windows(2);
     let mut twice = pairs.filter_map(|pair| match pair {
@@ -134,7 +134,7 @@ fn distinct(path: &Path, shards: &[Shard], index: &TensorIndex) -> Result<(), Re
     let name = |shard: usize| shards.get(shard).map(|shard| file_name(&shard.path)).unwrap_or_default();
     let more = match twice.count() {
         0 => String::new(),
-        more => format!(" (and so {} {more} more)", if more == 1 { "is" } else { "are" }),
+        more => format!(" (and {more} more tensors)"),
     };
     let reason =
         format!("tensor {} is in both `{}` and `{}`{more}", Quoted(key.as_str()), name(first), name(second));
@@ -142,7 +142,7 @@ fn distinct(path: &Path, shards: &[Shard], index: &TensorIndex) -> Result<(), Re
         .help("remove the file that does not belong, or write an index file that names the right ones"))
 }
 
-/// Compares an index file with what its shards hold; both lists are walked in key order.
+/// Compares an index file with the tensors in its shards; walks both lists in key order.
 fn compare(
     file: &Path,
     listing: Listing<'_>,
@@ -190,7 +190,10 @@ fn compare(
         let more = match wrong.len() {
             1 => String::new(),
             _ => {
-                format!("; so with {}", listed(&wrong.iter().skip(1).map(|(key, _)| key).collect::<Vec<_>>()))
+                format!(
+                    "; the same holds for {}",
+                    listed(&wrong.iter().skip(1).map(|(key, _)| key).collect::<Vec<_>>())
+                )
             }
         };
         let reason = format!("puts {} into `{name}`, which {fact}{more}", Quoted(key));

@@ -34,7 +34,7 @@ pub(super) fn run(args: &DiffArgs) -> Outcome {
     let source = file.as_ref().map(|file| &file.source);
     match args.format() {
         OutputFormat::Json => {
-            output::stdout(&format!("{:#}\n", as_json(args, &found, &diagnostics, source)))?
+            output::stdout(&format!("{:#}\n", as_json(args, &found, &diagnostics, source)))?;
         }
         OutputFormat::Text => {
             diagnostics.retain(|one| one.severity() == Severity::Error);

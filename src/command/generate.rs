@@ -14,7 +14,8 @@ use super::{interrupt, output};
 use crate::cli::GenerateArgs;
 use crate::diagnostic::bytes;
 use crate::generate::{
-    ChatTemplate, Defaults, Error, Extra, Generation, Limits, Request, Sampling, Start, Tokenizer, message,
+    ChatTemplate, Defaults, Error, Generation, Limits, PromptError, Request, Sampling, Start, TemplateInputs,
+    Tokenizer, message,
 };
 use crate::weights;
 
@@ -65,7 +66,7 @@ fn prompt_tokens(
     let prompt =
         if prompt == "-" { without_line_break(load_session::standard_input()?) } else { prompt.to_owned() };
     if prompt.is_empty() {
-        return Err(Error::Prompt { reason: "the prompt is empty".to_owned(), help: None }.into());
+        return Err(Error::from(PromptError::Empty).into());
     }
     let template = if args.raw {
         None
@@ -74,16 +75,13 @@ fn prompt_tokens(
     };
     let Some(template) = template else {
         if args.system.is_some() {
-            let reason = "the model has no chat template, so it takes no system message".to_owned();
-            let help =
-                Some("pass a template with `--chat-template`, or put the text into the prompt".to_owned());
-            return Err(Error::Prompt { reason, help }.into());
+            return Err(Error::from(PromptError::SystemWithoutTemplate).into());
         }
         return Ok((tokenizer.encode(&prompt, true)?, Start::Continuation));
     };
     let system = args.system.as_deref().map(|text| message("system", text));
     let messages: Vec<_> = system.into_iter().chain([message("user", &prompt)]).collect();
-    let rendered = template.render(&messages, &Extra::default())?;
+    let rendered = template.render(&messages, &TemplateInputs::default())?;
     Ok((tokenizer.encode(&rendered, false)?, Start::Answer))
 }
 

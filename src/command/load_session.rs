@@ -1,6 +1,7 @@
 //! [`Session`]: from a model directory and a surgery file to a model in memory, with everything printed on the way. For
 //! `generate`, `score` and `serve`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -15,7 +16,7 @@ use super::planned::plan_on;
 use crate::checkpoint::Checkpoint;
 use crate::cli::{DtypeChoice, WeightsArgs};
 use crate::diagnostic::{self, Diagnostic, Severity, Source, render};
-use crate::generate::{self, LONGEST_TEXT};
+use crate::generate::{self, MAX_TEXT_BYTES};
 use crate::load::{LoadError, Loaded, Options, load, load_beside};
 use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
@@ -23,7 +24,7 @@ use crate::weights::{Precision, Progress};
 
 impl From<generate::Error> for Failure {
     fn from(error: generate::Error) -> Self {
-        Self::Error { message: error.to_string(), help: error.help().map(str::to_owned) }
+        Self::Error { message: error.to_string(), help: error.help().map(Cow::into_owned) }
     }
 }
 
@@ -172,10 +173,10 @@ pub(super) fn is_standard_input(name: &Path) -> bool {
 /// All of standard input.
 pub(super) fn standard_input() -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    let input = std::io::stdin().take(LONGEST_TEXT + 1);
+    let input = std::io::stdin().take(MAX_TEXT_BYTES + 1);
     { input }.read_to_end(&mut bytes).map_err(|error| Failure::io("cannot read standard input", &error))?;
-    if bytes.len() as u64 > LONGEST_TEXT {
-        return Err(Failure::new(format!("standard input is longer than {} MiB", LONGEST_TEXT >> 20)));
+    if bytes.len() as u64 > MAX_TEXT_BYTES {
+        return Err(Failure::new(format!("standard input is longer than {} MiB", MAX_TEXT_BYTES >> 20)));
     }
     String::from_utf8(bytes)
         .map_err(|error| Failure::new(format!("standard input is not UTF-8 text: {}", error.utf8_error())))

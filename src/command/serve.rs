@@ -15,7 +15,9 @@ use crate::diagnostic::Diagnostic;
 use crate::generate::read_text;
 use crate::load::{self, Loaded};
 use crate::plan::Plan;
-use crate::serve::{self, Address, Identity, Keys, Ready, Service, Settings, Surgery, Texts};
+use crate::serve::{
+    Address, ApiKeys, LoadedModels, ModelIdentity, Service, Settings, StopReason, SurgeryInfo, TextPipeline,
+};
 use crate::weights::Progress;
 
 /// Plans, reads the files beside the weights, binds the port, and only then loads.
@@ -24,9 +26,10 @@ pub(super) fn run(args: &ServeArgs) -> Outcome {
     let settings = settings(args)?;
     let config = &plan.base().config.json;
     let context = args.ctx_size.map(|size| size as usize);
-    let texts = Texts::open(&args.weights.model, config, args.chat_template.as_deref(), context)?;
+    let text_pipeline =
+        TextPipeline::open(&args.weights.model, config, args.chat_template.as_deref(), context)?;
     log(args);
-    let surgery = Surgery::of(&plan);
+    let surgery = SurgeryInfo::of(&plan);
     let address = match &args.unix_socket {
         Some(path) => Address::Unix(path.clone()),
         None => Address::Tcp(args.host.clone(), args.port),
@@ -40,11 +43,11 @@ pub(super) fn run(args: &ServeArgs) -> Outcome {
         .build()
         .map_err(|error| Failure::io("cannot start the server", &error))?;
     let id = model_id(&args.weights.model);
-    let context = texts.context();
+    let context = text_pipeline.context();
     let precision = load_session::precision(args.weights.dtype);
     let keep_base = args.keep_base;
     let ended = runtime.block_on(async {
-        let service = Service::bind(&address, settings, texts, surgery)
+        let service = Service::bind(&address, settings, text_pipeline, surgery)
             .await
             .map_err(|error| Failure::io(&format!("cannot listen on {}", shown(&address)), &error))?;
         let url = service.url().map_err(|error| Failure::io("cannot get the server's address", &error))?;
@@ -58,15 +61,15 @@ pub(super) fn run(args: &ServeArgs) -> Outcome {
     })?;
     match ended {
         // Without destructors: the model thread may be inside a library.
-        serve::Ended::Stopped => {
+        StopReason::Shutdown => {
             tracing::info!("stopped");
             Exit::Success.end()
         }
-        serve::Ended::Refused(error) => {
+        StopReason::LoadFailed(error) => {
             load_session::print(&[Diagnostic::from(&error)], source.as_ref());
             Exit::Error.end()
         }
-        serve::Ended::Broken => {
+        StopReason::EngineFailed => {
             tracing::error!("the engine has ended");
             Exit::Error.end()
         }
@@ -74,26 +77,26 @@ pub(super) fn run(args: &ServeArgs) -> Outcome {
 }
 
 fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
-    let mut keys = Keys::of(args.api_key.as_deref().unwrap_or_default());
+    let mut keys = ApiKeys::parse(args.api_key.as_deref().unwrap_or_default());
     if let Some(file) = &args.api_key_file {
-        let of_file = Keys::of(&read_text(file)?);
+        let of_file = ApiKeys::parse(&read_text(file)?);
         if of_file.is_empty() {
             return Err(Failure::new(format!("`{}` has no API key", file.display())));
         }
-        keys = keys.and(of_file);
+        keys = keys.union(of_file);
     }
     if args.api_key.is_some() && keys.is_empty() {
         return Err(Failure::new("the API key is empty"));
     }
     Ok(Settings {
         alias: args.alias.clone(),
-        keys,
-        origins: args.cors_origin.clone(),
-        body_limit: usize::from(args.max_body) * 1_000_000,
+        api_keys: keys,
+        cors_origins: args.cors_origin.clone(),
+        max_body_bytes: usize::from(args.max_body) * 1_000_000,
         max_batch: usize::from(args.max_batch),
         max_queue: usize::from(args.max_queue),
         max_tokens: args.max_tokens,
-        prompt_cache: args.prompt_cache as usize * 1_000_000,
+        prompt_cache_bytes: args.prompt_cache as usize * 1_000_000,
         request_timeout: Duration::from_secs(args.request_timeout.into()),
         shutdown_timeout: Duration::from_secs(args.shutdown_timeout.into()),
     })
@@ -107,16 +110,16 @@ fn load(
     context: Option<usize>,
     keep_base: bool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Ready, load::LoadError> {
+) -> Result<LoadedModels, load::LoadError> {
     let (loaded, base) = if keep_base {
         load::load_beside(plan, options, progress).map(|(loaded, base)| (loaded, Some(base)))?
     } else {
         (load::load(plan, options, progress)?, None)
     };
-    let beside = base.map(|base| (Identity::base(&id, &loaded, context), base));
-    let identity = Identity::new(id, &loaded, context);
+    let beside = base.map(|base| (ModelIdentity::base(&id, &loaded, context), base));
+    let identity = ModelIdentity::new(id, &loaded, context);
     if let Some(file) = &identity.surgery.file {
-        tracing::info!(file, digest = identity.surgery.mark(), "surgery");
+        tracing::info!(file, digest = identity.surgery.header_value(), "surgery");
         for line in loaded.report.lines() {
             tracing::info!("{}", surgery_line(&line));
         }
@@ -134,7 +137,7 @@ fn load(
         policy.line()
     );
     let models = std::iter::once((identity, model)).chain(beside).collect();
-    Ok(Ready { models, surgery_time: timings.surgery })
+    Ok(LoadedModels { models, surgery_time: timings.surgery })
 }
 
 /// The name of the model's directory.

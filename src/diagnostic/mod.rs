@@ -4,6 +4,7 @@
 //! knows of checkpoints or plans.
 
 mod code;
+mod excerpt;
 mod explain;
 pub(crate) mod fold;
 mod github;

@@ -1,24 +1,19 @@
 //! Diagnostics as text for people, in rustc's style: `error[code]: message`, the labelled lines, `help: …`.
 //!
-//! `annotate-snippets` draws lines and labels. Here headings and help are wrapped, which it does not do, and text from
-//! strangers is made safe to print.
+//! `annotate-snippets` draws lines and labels. Headings and help are wrapped here, which it does not do.
 
 use std::fmt::Write;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{Group, Level, Renderer};
 
+use super::excerpt::{Excerpt, Text};
 use super::layout::wrap_whole;
-use super::position::Lines;
-use super::sanitize::sanitize;
-use super::{BOLD, Diagnostic, Label, Look, Severity, Source, Span, columns};
+use super::sanitize::clean;
+use super::{BOLD, Diagnostic, Look, Severity, Source};
 
 /// Maximum number of diagnostics shown; the rest is only counted.
 const MAX_DIAGNOSTICS: usize = 100;
-/// Longest line in bytes that is shown. Drawing takes time in proportion to a line, however little of it is shown.
-const MAX_LINE: usize = 1 << 16;
-/// Columns beside a label's text that its line needs at least: line number, separators, something to point at.
-const BESIDE_LABEL: usize = 16;
 /// Columns by which the continued lines of a heading are indented.
 const HANG: usize = 2;
 /// Columns before a help's text, without those of the line number.
@@ -27,7 +22,7 @@ const BEFORE_HELP: usize = " = help: ".len();
 /// Diagnostics as text, in the order given, each followed by an empty line.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], source: Option<&Source>, look: Look) -> String {
-    let text = source.map(|source| Text { source, lines: Lines::new(&source.text) });
+    let text = source.map(Text::new);
     let mut out = String::new();
     for diagnostic in diagnostics.iter().take(MAX_DIAGNOSTICS) {
         let text = text.as_ref().filter(|_| !diagnostic.labels.is_empty());
@@ -81,7 +76,7 @@ impl Drawing<'_> {
     fn draw(self, look: Look) -> String {
         let mut out = self.heading(look);
         let digits = self.excerpt.as_ref().map_or(1, |excerpt| excerpt.last_line.to_string().len());
-        let mut elements: Vec<_> = self.excerpt.into_iter().map(|excerpt| excerpt.element).collect();
+        let mut elements = self.excerpt.map(|excerpt| excerpt.elements).unwrap_or_default();
         if let Some(help) = self.help {
             let room = look.width.saturating_sub(digits + BEFORE_HELP);
             elements.push(Level::HELP.message(wrap_whole(&clean(help, look), room).join("\n")).into());
@@ -115,68 +110,6 @@ impl Drawing<'_> {
             out.push('\n');
         }
         out
-    }
-}
-
-/// Text for one paragraph, with nothing in it that the terminal obeys or cannot show.
-fn clean(text: &str, look: Look) -> String {
-    look.text(&sanitize(&text.replace(['\n', '\t'], " ")))
-}
-
-/// A source and where its lines are.
-struct Text<'s> {
-    source: &'s Source,
-    lines: Lines<'s>,
-}
-
-/// The place of a diagnostic, ready to be drawn.
-struct Excerpt {
-    element: Element<'static>,
-    /// The 1-based number of the last line.
-    last_line: usize,
-}
-
-impl Text<'_> {
-    /// The labelled lines, or only the place of the first label where a line is too long to be drawn.
-    fn excerpt(&self, labels: &[Label], look: Look) -> Excerpt {
-        let lines = &self.lines;
-        let path = clean(&self.source.path.to_string_lossy(), Look::PLAIN);
-        // A label is drawn in the line that it begins in.
-        let places: Vec<_> = (labels.iter())
-            .map(|label| {
-                let span = lines.clamp(&label.span);
-                let line = lines.line_of(span.start);
-                (line, lines.within(line, &span))
-            })
-            .collect();
-        let labelled = places.iter().map(|(line, _)| *line);
-        let (first, last) =
-            labelled.clone().fold((usize::MAX, 0), |(low, high), line| (low.min(line), high.max(line)));
-        let last_line = last + 1;
-        if labelled.clone().any(|line| lines.text(line).len() > MAX_LINE) {
-            let place = lines.position(lines.clamp(&labels[0].span).start);
-            let origin = Origin::path(path).line(place.line).char_column(place.column);
-            return Excerpt { element: origin.into(), last_line: 1 };
-        }
-        // Lines far from all labels are not shown, and line breaks of any kind become one.
-        let is_near = |line: usize| labelled.clone().any(|labelled| labelled.abs_diff(line) <= 1);
-        let (mut text, mut starts) = (String::new(), Vec::new());
-        for line in first..=last {
-            starts.push(text.len());
-            let shown = Some(lines.text(line)).filter(|text| text.len() <= MAX_LINE && is_near(line));
-            text.extend([&sanitize(shown.unwrap_or_default()), "\n"]);
-        }
-        let annotation = |(at, (label, (line, within))): (usize, (&Label, &(usize, Span)))| {
-            let start = starts[line - first];
-            let kind = if at == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-            let message = clean(&label.message, look);
-            let fits = !message.is_empty() && columns(&message) + BESIDE_LABEL <= look.width;
-            let annotation: Annotation<'static> = kind.span(start + within.start..start + within.end);
-            annotation.label(fits.then_some(message))
-        };
-        let annotations: Vec<_> = labels.iter().zip(&places).enumerate().map(annotation).collect();
-        let snippet = Snippet::source(text).path(path).line_start(first + 1).annotations(annotations);
-        Excerpt { element: snippet.into(), last_line }
     }
 }
 

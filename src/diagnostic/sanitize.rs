@@ -1,4 +1,6 @@
-//! [`sanitize`]: text from strangers, safe to print.
+//! Text from strangers, safe to print.
+
+use super::Look;
 
 /// The same text in the same number of bytes, without anything that a terminal obeys. Tabs stay.
 pub(super) fn sanitize(text: &str) -> String {
@@ -12,6 +14,11 @@ pub(super) fn sanitize(text: &str) -> String {
             (character, _) => character,
         })
         .collect()
+}
+
+/// A message, path or label in one line, with nothing in it that the output device obeys or cannot show.
+pub(super) fn clean(text: &str, look: Look) -> String {
+    look.text(&sanitize(&text.replace(['\n', '\t'], " ")))
 }
 
 #[cfg(test)]

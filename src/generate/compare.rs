@@ -1,16 +1,17 @@
-//! [`compare`]: how differently two models go on, position by position, on the same text.
+//! [`compare`]: compares the predictions of two models on the same text, position by position.
 
-use super::{Error, log_sum};
+use super::error::Error;
+use super::score::log_sum_exp;
 use crate::model::{Model, run};
 
-/// What two models make of one position.
+/// The predictions of two models for one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Position {
-    /// The token that stands there.
+    /// The token at this position.
     pub token: u32,
     /// Kullback-Leibler divergence of the second model's prediction from the first's, in nats: Σ p · (ln p − ln q).
     pub divergence: f64,
-    /// Whether both find the same token likeliest.
+    /// Whether both models find the same token most likely.
     pub agrees: bool,
 }
 
@@ -18,7 +19,7 @@ pub struct Position {
 /// token).
 ///
 /// # Errors
-/// What MLX says.
+/// When MLX fails.
 pub fn compare(
     first: &dyn Model,
     second: &dyn Model,
@@ -48,7 +49,7 @@ pub fn compare(
             if next >= prompt.len()
                 && let Some(token) = text.get(next)
             {
-                let agrees = likeliest(p) == likeliest(q);
+                let agrees = argmax(p) == argmax(q);
                 positions.push(Position { token: *token, divergence: divergence(p, q), agrees });
             }
         }
@@ -59,16 +60,16 @@ pub fn compare(
 
 /// Σ p · (ln p − ln q) over the softmax of two rows of logits, in f64.
 fn divergence(first: &[f32], second: &[f32]) -> f64 {
-    let (of_first, of_second) = (log_sum(first), log_sum(second));
+    let (of_first, of_second) = (log_sum_exp(first), log_sum_exp(second));
     let terms = first.iter().zip(second).map(|(p, q)| {
         let (p, q) = (f64::from(*p) - of_first, f64::from(*q) - of_second);
         if p == f64::NEG_INFINITY { 0.0 } else { libm::exp(p) * (p - q) }
     });
-    // Rounding can lead below zero, where no divergence is.
+    // Rounding can make the sum slightly negative.
     terms.sum::<f64>().max(0.0)
 }
 
-fn likeliest(row: &[f32]) -> Option<usize> {
+fn argmax(row: &[f32]) -> Option<usize> {
     row.iter().enumerate().reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(id, _)| id)
 }
 
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_divergence_is_that_of_the_definition() {
+    fn the_divergence_matches_its_definition() {
         let row = |probabilities: [f32; 3]| probabilities.map(|p| p.ln() + 7.0);
         let (p, q) = (row([0.5, 0.25, 0.25]), row([0.25, 0.5, 0.25]));
         let expected = 0.5 * 2f64.ln() - 0.25 * 2f64.ln();
@@ -85,6 +86,6 @@ mod tests {
         assert!(divergence(&p, &p).abs() < 1e-12);
         assert!(divergence(&p, &[0.0, 0.0, f32::NEG_INFINITY]).is_infinite());
         assert!(divergence(&[0.0, f32::NEG_INFINITY, 0.0], &q).is_finite());
-        assert_eq!((likeliest(&p), likeliest(&q), likeliest(&[])), (Some(0), Some(1), None));
+        assert_eq!((argmax(&p), argmax(&q), argmax(&[])), (Some(0), Some(1), None));
     }
 }

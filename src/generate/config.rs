@@ -1,22 +1,25 @@
-//! [`Defaults`]: what a model's authors advise, from `generation_config.json`.
+//! [`Defaults`]: a model's default generation parameters, from `generation_config.json`.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::error::read_json;
+use super::error::Error;
+use super::files::read_json;
 use super::sampler::Sampling;
-use super::{Error, Tokenizer};
+use super::tokenizer::Tokenizer;
 
-/// How many tokens are generated when neither flag nor file says.
-pub const MAX_TOKENS: usize = 512;
-/// The longest `generation_config.json` that is read.
-const LIMIT: u64 = 1 << 20;
+/// Maximum tokens of an answer if neither flag nor file sets it.
+pub const DEFAULT_MAX_TOKENS: usize = 512;
+/// Maximum size of `generation_config.json` in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What `generation_config.json` says; everything is absent when there is no such file.
+/// The fields of `generation_config.json`; all are absent if the file does not exist.
 ///
-/// `do_sample: false` is temperature 0, and `do_sample: true` without a temperature is temperature 1, as in
-/// transformers. `max_length` is not read: published files use it for the size of the context.
+/// `do_sample: false` means temperature 0, and `do_sample: true` without a temperature means temperature 1, as in
+/// transformers. `max_length` is ignored: published files use it for the context length.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
     /// `max_new_tokens`.
@@ -39,14 +42,14 @@ impl Defaults {
     /// Reads the file of a model directory.
     ///
     /// # Errors
-    /// When the file is not a JSON object or a field is not what it should be.
+    /// When the file is not a JSON object or a field is invalid.
     pub fn read(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("generation_config.json");
-        let Some(json) = read_json(&path, LIMIT)? else { return Ok(Self::default()) };
-        Self::of(&json).map_err(|reason| Error::file(&path, reason))
+        let Some(json) = read_json(&path, MAX_FILE_BYTES)? else { return Ok(Self::default()) };
+        Self::of(&json).map_err(|error| Error::file(&path, error.to_string()))
     }
 
-    fn of(json: &Map<String, Value>) -> Result<Self, String> {
+    fn of(json: &Map<String, Value>) -> Result<Self, FieldError> {
         let any = f32::MAX;
         let mut defaults = Self {
             max_tokens: count(json, "max_new_tokens")?,
@@ -61,12 +64,12 @@ impl Defaults {
             Some(Value::Bool(false)) => defaults.temperature = Some(0.0),
             Some(Value::Bool(true)) => defaults.temperature = defaults.temperature.or(Some(1.0)),
             None | Some(Value::Null) => {}
-            Some(_) => return Err("`do_sample` is not true or false".to_owned()),
+            Some(value) => return Err(FieldError::new("do_sample", value, "true or false")),
         }
         Ok(defaults)
     }
 
-    /// The sampling that the file advises, greedy where it says nothing.
+    /// The sampling parameters of the file; absent ones are those of greedy decoding.
     #[must_use]
     pub fn sampling(&self) -> Sampling {
         let greedy = Sampling::default();
@@ -80,13 +83,13 @@ impl Defaults {
         }
     }
 
-    /// The tokens that end a text: those of `generation_config.json`, of `config.json` (root and text model) and of
-    /// the tokenizer. Chat models end a turn and a document with different tokens and list them in different files.
+    /// The end-of-text tokens of `generation_config.json`, `config.json` (root and text model) and the tokenizer. Chat
+    /// models end a turn and a document with different tokens, and list them in different files.
     #[must_use]
     pub fn eos_ids(&self, config: &Map<String, Value>, tokenizer: Option<&Tokenizer>) -> Vec<u32> {
         let text = config.get("text_config").and_then(Value::as_object);
         let mut all = self.eos.clone();
-        // A value of another kind is config.json's affair: it says nothing about where a text ends.
+        // An invalid value in config.json is reported where that file is read.
         all.extend(
             [Some(config), text]
                 .into_iter()
@@ -100,43 +103,57 @@ impl Defaults {
     }
 }
 
+/// An invalid field of `generation_config.json`.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("`{field}` is {value}; it must be {expected}")]
+struct FieldError {
+    field: &'static str,
+    value: Value,
+    /// What the value must be, such as `a token id`.
+    expected: Cow<'static, str>,
+}
+
+impl FieldError {
+    fn new(field: &'static str, value: &Value, expected: impl Into<Cow<'static, str>>) -> Self {
+        Self { field, value: value.clone(), expected: expected.into() }
+    }
+}
+
 fn present<'j>(json: &'j Map<String, Value>, field: &str) -> Option<&'j Value> {
     json.get(field).filter(|value| !value.is_null())
 }
 
 fn number(
     json: &Map<String, Value>,
-    field: &str,
-    range: std::ops::RangeInclusive<f32>,
-) -> Result<Option<f32>, String> {
+    field: &'static str,
+    range: RangeInclusive<f32>,
+) -> Result<Option<f32>, FieldError> {
     let Some(value) = present(json, field) else { return Ok(None) };
     #[expect(clippy::cast_possible_truncation, reason = "sampling parameters are f32")]
     let parsed = value.as_f64().map(|number| number as f32).filter(|number| range.contains(number));
-    match parsed {
-        Some(number) => Ok(Some(number)),
-        None if *range.end() < f32::MAX => {
-            Err(format!("`{field}` is {value}, not a number from {} to {}", range.start(), range.end()))
-        }
-        None if *range.start() > 0.0 => Err(format!("`{field}` is {value}, not a number above 0")),
-        None => Err(format!("`{field}` is {value}, not a number from 0 up")),
-    }
+    parsed.map(Some).ok_or_else(|| {
+        let expected: Cow<'static, str> = match (*range.start(), *range.end()) {
+            (min, max) if max < f32::MAX => format!("a number from {min} to {max}").into(),
+            (min, _) if min > 0.0 => "a number above 0".into(),
+            _ => "a non-negative number".into(),
+        };
+        FieldError::new(field, value, expected)
+    })
 }
 
-fn count(json: &Map<String, Value>, field: &str) -> Result<Option<usize>, String> {
+fn count(json: &Map<String, Value>, field: &'static str) -> Result<Option<usize>, FieldError> {
     let Some(value) = present(json, field) else { return Ok(None) };
-    match value.as_u64().and_then(|count| usize::try_from(count).ok()) {
-        Some(count) => Ok(Some(count)),
-        None => Err(format!("`{field}` is {value}, not a whole number from 0 up")),
-    }
+    let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+    count.map(Some).ok_or_else(|| FieldError::new(field, value, "a non-negative integer"))
 }
 
-fn ids(json: &Map<String, Value>, field: &str) -> Result<Vec<u32>, String> {
+fn ids(json: &Map<String, Value>, field: &'static str) -> Result<Vec<u32>, FieldError> {
     let Some(value) = present(json, field) else { return Ok(Vec::new()) };
     let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     list.iter()
         .map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()))
         .collect::<Option<_>>()
-        .ok_or_else(|| format!("`{field}` is {value}, not a token id or a list of them"))
+        .ok_or_else(|| FieldError::new(field, value, "a token id or a list of token ids"))
 }
 
 #[cfg(test)]
@@ -144,12 +161,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(value: &Value) -> Result<Defaults, String> {
+    fn of(value: &Value) -> Result<Defaults, FieldError> {
         Defaults::of(value.as_object().expect("an object"))
     }
 
     #[test]
-    fn no_file_is_greedy_and_says_nothing() {
+    fn without_a_file_decoding_is_greedy() {
         let dir = tempfile::tempdir().unwrap();
         let defaults = Defaults::read(dir.path()).unwrap();
         assert_eq!(defaults, Defaults::default());
@@ -157,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_and_null_is_absent() {
+    fn null_counts_as_missing() {
         let defaults = of(&json!({"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": null,
             "repetition_penalty": 1.05, "eos_token_id": [128_001, 128_009], "max_new_tokens": 64}))
         .unwrap();
@@ -168,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn do_sample_decides_where_temperature_does_not() {
+    fn do_sample_sets_the_temperature() {
         assert_eq!(of(&json!({"do_sample": true})).unwrap().temperature, Some(1.0));
         assert_eq!(of(&json!({"do_sample": false, "temperature": 0.7})).unwrap().temperature, Some(0.0));
         assert_eq!(of(&json!({"temperature": 0.7})).unwrap().temperature, Some(0.7));
@@ -176,26 +193,35 @@ mod tests {
 
     #[track_caller]
     fn check_refused(value: &Value, expected: &str) {
-        assert_eq!(of(value).unwrap_err(), expected);
+        assert_eq!(of(value).unwrap_err().to_string(), expected);
     }
 
     #[test]
-    fn wrong_values_are_named() {
-        check_refused(&json!({"temperature": "hot"}), "`temperature` is \"hot\", not a number from 0 up");
-        check_refused(&json!({"temperature": -1}), "`temperature` is -1, not a number from 0 up");
-        check_refused(&json!({"temperature": 1e99}), "`temperature` is 1e+99, not a number from 0 up");
-        check_refused(&json!({"top_p": 1.5}), "`top_p` is 1.5, not a number from 0 to 1");
-        check_refused(&json!({"top_k": -1}), "`top_k` is -1, not a whole number from 0 up");
-        check_refused(&json!({"repetition_penalty": 0}), "`repetition_penalty` is 0, not a number above 0");
+    fn invalid_values_are_named() {
+        check_refused(
+            &json!({"temperature": "hot"}),
+            "`temperature` is \"hot\"; it must be a non-negative number",
+        );
+        check_refused(&json!({"temperature": -1}), "`temperature` is -1; it must be a non-negative number");
+        check_refused(
+            &json!({"temperature": 1e99}),
+            "`temperature` is 1e+99; it must be a non-negative number",
+        );
+        check_refused(&json!({"top_p": 1.5}), "`top_p` is 1.5; it must be a number from 0 to 1");
+        check_refused(&json!({"top_k": -1}), "`top_k` is -1; it must be a non-negative integer");
+        check_refused(
+            &json!({"repetition_penalty": 0}),
+            "`repetition_penalty` is 0; it must be a number above 0",
+        );
         check_refused(
             &json!({"eos_token_id": [1, -2]}),
-            "`eos_token_id` is [1,-2], not a token id or a list of them",
+            "`eos_token_id` is [1,-2]; it must be a token id or a list of token ids",
         );
-        check_refused(&json!({"do_sample": "yes"}), "`do_sample` is not true or false");
+        check_refused(&json!({"do_sample": "yes"}), "`do_sample` is \"yes\"; it must be true or false");
     }
 
     #[test]
-    fn a_file_that_is_no_json_is_named() {
+    fn a_file_that_is_not_json_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("generation_config.json");
         for (bytes, reason) in [("", "is empty"), ("[]", "not a JSON object"), ("{\"top", "not valid JSON")] {
@@ -206,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn eos_ids_are_gathered_from_every_file() {
+    fn end_of_text_tokens_are_collected_from_every_file() {
         let defaults = Defaults { eos: vec![9, 7], ..Defaults::default() };
         let config = json!({"eos_token_id": 7, "text_config": {"eos_token_id": [3]}});
         assert_eq!(defaults.eos_ids(config.as_object().unwrap(), None), [3, 7, 9]);

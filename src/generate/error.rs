@@ -1,58 +1,132 @@
-//! [`Error`]: why a text cannot be generated.
+//! [`Error`]: why a text cannot be generated or scored.
 
-use std::io::Read;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::open_regular;
-use crate::diagnostic::system;
+use crate::mlx;
 
-/// Why a text cannot be generated. Every message is a lowercase fragment with names in backticks.
+/// Why a text cannot be generated or scored. Every message is a lowercase fragment with names in backticks.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file beside the weights (tokenizer, template, `generation_config.json`) is missing, unreadable or wrong.
+    /// A file beside the weights (tokenizer, template, `generation_config.json`) or a text is missing, unreadable or
+    /// malformed.
     #[error("`{}`: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
-        /// What to do about it.
+        /// How to fix it.
         help: Option<String>,
     },
-    /// The chat template does not compile, or failed on these messages.
+    /// The chat template does not compile, or rejects the messages.
     #[error("chat template `{name}`, line {line}: {reason}")]
     Template {
-        /// The file it came from.
+        /// The file that contains the template.
         name: String,
-        /// 1-based line in the template's own text.
+        /// 1-based line of the template.
         line: usize,
-        /// What the template engine, or the template's own `raise_exception`, says.
+        /// The message of the template engine or of the template's own `raise_exception`.
         reason: String,
     },
-    /// The prompt cannot be used with this model.
-    #[error("{reason}")]
-    Prompt {
-        /// What is wrong with it.
-        reason: String,
-        /// What to do about it.
-        help: Option<String>,
-    },
-    /// No token can be taken from the logits.
-    #[error("{0}")]
-    Logits(String),
-    /// The model could not be computed.
+    /// The prompt is invalid for the model.
     #[error(transparent)]
-    Model(#[from] crate::mlx::Error),
+    Prompt(#[from] PromptError),
+    /// The model's logits give no token or no log-probability.
+    #[error(transparent)]
+    Logits(#[from] LogitsError),
+    /// MLX failed.
+    #[error(transparent)]
+    Mlx(#[from] mlx::Error),
+}
+
+/// Why a prompt, or a text to score, is invalid for a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    /// The prompt has no characters.
+    #[error("the prompt is empty")]
+    Empty,
+    /// The text has no tokens.
+    #[error("the text has no tokens")]
+    NoTokens,
+    /// A system message cannot be rendered without a chat template.
+    #[error("the model has no chat template, which a system message needs")]
+    SystemWithoutTemplate,
+    /// A token is outside the vocabulary.
+    #[error("token {id} at position {position} is outside the vocabulary of {vocabulary} tokens")]
+    UnknownToken {
+        /// The token.
+        id: u32,
+        /// Its position in the text, from 0.
+        position: usize,
+        /// Number of tokens in the vocabulary.
+        vocabulary: usize,
+    },
+    /// The text alone exceeds the context.
+    #[error("the text has {tokens} tokens; the context is {context}")]
+    TooLong {
+        /// Tokens of the text.
+        tokens: usize,
+        /// The context length in tokens.
+        context: usize,
+    },
+    /// The prompt leaves no room for an answer.
+    #[error("the prompt's {prompt} tokens fill the context of {context}")]
+    NoRoom {
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// The context length in tokens.
+        context: usize,
+    },
+    /// The prompt leaves less room than requested.
+    #[error("{prompt} prompt tokens and {requested} requested tokens exceed the context of {context}")]
+    ExceedsContext {
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// Requested maximum of generated tokens.
+        requested: usize,
+        /// The context length in tokens.
+        context: usize,
+    },
+}
+
+/// What is wrong with a model's logits.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LogitsError {
+    /// A logit is NaN or +∞.
+    #[error("the model's logits are not finite (token {token}: {value})")]
+    NotFinite {
+        /// Its token id.
+        token: usize,
+        /// Its value.
+        value: f32,
+    },
+    /// The highest logit is NaN or +∞.
+    #[error("the model's logits are not finite (maximum: {0})")]
+    MaximumNotFinite(f32),
+    /// A log-probability is NaN.
+    #[error("the model's logits before position {position} are not finite")]
+    NotFiniteBefore {
+        /// Position of the token whose log-probability is NaN, from 0.
+        position: usize,
+    },
+    /// All logits are −∞.
+    #[error("the model's logits rule out every token")]
+    NoCandidate,
+    /// There are no logits.
+    #[error("the model returned no logits")]
+    Missing,
 }
 
 impl Error {
-    /// What to do about it.
+    /// How to fix it.
     #[must_use]
-    pub fn help(&self) -> Option<&str> {
+    pub fn help(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::File { help, .. } | Self::Prompt { help, .. } => help.as_deref(),
-            Self::Template { .. } => Some("`--raw` feeds the prompt without a template"),
-            Self::Logits(_) | Self::Model(_) => None,
+            Self::File { help, .. } => help.as_deref().map(Cow::Borrowed),
+            Self::Template { .. } => Some("use `--raw` to feed the prompt without a template".into()),
+            Self::Prompt(error) => error.help(),
+            Self::Logits(_) | Self::Mlx(_) => None,
         }
     }
 
@@ -60,81 +134,44 @@ impl Error {
         Self::File { path: path.to_owned(), reason: reason.into(), help: None }
     }
 
-    pub(super) fn prompt(reason: impl Into<String>) -> Self {
-        Self::Prompt { reason: reason.into(), help: None }
-    }
-
+    /// Adds help to a file error that has none.
     pub(super) fn or_help(mut self, text: &str) -> Self {
-        if let Self::File { help, .. } | Self::Prompt { help, .. } = &mut self {
+        if let Self::File { help, .. } = &mut self {
             help.get_or_insert_with(|| text.to_owned());
         }
         self
     }
 }
 
-/// Reads a text that somebody gave to be read by a model.
-///
-/// # Errors
-/// When it is no regular file, longer than [`LONGEST_TEXT`], or no UTF-8.
-pub fn read_text(path: &Path) -> Result<String, Error> {
-    let Some(bytes) = read_bounded(path, LONGEST_TEXT)? else {
-        return Err(Error::file(path, "does not exist"));
-    };
-    String::from_utf8(bytes).map_err(|_| Error::file(path, "is not UTF-8 text"))
-}
+impl PromptError {
+    /// How to fix it.
+    #[must_use]
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::Empty => return None,
+            Self::NoTokens => "write at least one word".into(),
+            Self::SystemWithoutTemplate => {
+                "pass a template with `--chat-template`, or write the message into the prompt".into()
+            }
+            Self::UnknownToken { .. } => {
+                "check that the tokenizer, or the ids of `--tokens`, belong to this model".into()
+            }
+            Self::TooLong { .. } => "shorten the text".into(),
+            Self::NoRoom { .. } => "shorten the prompt".into(),
+            Self::ExceedsContext { prompt, context, .. } => format!(
+                "use `--max-tokens {}` or less, or shorten the prompt",
+                context.saturating_sub(*prompt)
+            )
+            .into(),
+        })
+    }
 
-/// The longest prompt or text in bytes, many times what any model's context holds.
-pub const LONGEST_TEXT: u64 = 16 << 20;
-
-/// Reads a regular file of at most `limit` bytes; `None` when there is none.
-pub(super) fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Error> {
-    match path.symlink_metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Ok(meta) if meta.is_symlink() && !path.try_exists().unwrap_or(true) => {
-            return Err(Error::file(path, "is a link to a file that does not exist"));
+    /// Whether it is the model's context that is exceeded.
+    #[must_use]
+    pub fn exceeds_context(&self) -> bool {
+        match self {
+            Self::TooLong { .. } | Self::NoRoom { .. } | Self::ExceedsContext { .. } => true,
+            Self::Empty | Self::NoTokens | Self::SystemWithoutTemplate | Self::UnknownToken { .. } => false,
         }
-        _ => {}
     }
-    let (file, _) = open_regular(path).map_err(|error| {
-        let says_what_it_is = ["a directory, not a file", "not a regular file"].contains(&&*error.reason);
-        let reason = if says_what_it_is { format!("is {}", error.reason) } else { error.reason };
-        Error::File { path: path.to_owned(), reason, help: error.help }
-    })?;
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| Error::File {
-        path: path.to_owned(),
-        reason: system::says(&error),
-        help: Some(system::reading(&error).to_owned()),
-    })?;
-    if bytes.len() as u64 > limit {
-        return Err(Error::file(path, format!("is longer than {} MiB", limit >> 20)));
-    }
-    Ok(Some(bytes))
-}
-
-/// [`read_bounded`], as a JSON object.
-pub(super) fn read_json(
-    path: &Path,
-    limit: u64,
-) -> Result<Option<serde_json::Map<String, serde_json::Value>>, Error> {
-    let Some(bytes) = read_bounded(path, limit)? else { return Ok(None) };
-    match serde_json::from_slice(&bytes) {
-        Ok(serde_json::Value::Object(object)) => Ok(Some(object)),
-        Ok(_) => Err(Error::file(path, "is not a JSON object")),
-        Err(error) => Err(Error::file(path, not_json(&bytes, &error))),
-    }
-}
-
-/// Says why bytes are not JSON, and names what they are where that is plain to see.
-pub(super) fn not_json(bytes: &[u8], error: &serde_json::Error) -> String {
-    if bytes.is_empty() {
-        return "is empty".to_owned();
-    }
-    if bytes.starts_with(b"version https://git-lfs") {
-        return "is a Git LFS pointer, not the file itself: fetch it with `git lfs pull`".to_owned();
-    }
-    if bytes.trim_ascii_start().starts_with(b"<") {
-        return "is an HTML or XML page, not JSON: was the download refused?".to_owned();
-    }
-    format!("is not valid JSON: {error}")
 }

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::{Error, Piece, Request, Sequence};
+use super::error::{Error, LogitsError};
+use super::sequence::{Piece, Request, Sequence};
 use crate::model::{Logits, Model, Tokens, run};
 use crate::nn::Cache;
 
-/// An answer being generated: an iterator over its pieces, which ends after the last one or after an error.
+/// An answer being generated: an iterator over its pieces that ends after the last one or after an error.
 #[derive(Debug)]
 pub struct Generation<'m> {
     model: &'m dyn Model,
@@ -17,34 +18,34 @@ pub struct Generation<'m> {
     times: Times,
 }
 
-/// What the next token comes of.
+/// What the next token is taken from.
 #[derive(Debug)]
 enum Next {
-    /// Nothing: the end.
+    /// Nothing: the answer has ended.
     Ended,
     /// The logits after the last token.
     Logits(Logits),
-    /// The likeliest token, being computed.
-    Likeliest(Tokens),
+    /// The most likely token, being computed.
+    Argmax(Tokens),
 }
 
-/// How long the parts of a generation took.
+/// Durations of the parts of a generation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Times {
-    /// Reading the prompt.
+    /// Prefill of the prompt.
     pub prefill: Duration,
-    /// From the beginning to the first token.
+    /// From the start to the first token.
     pub first_token: Option<Duration>,
     /// From the first token to the last.
     pub decode: Duration,
 }
 
 impl<'m> Generation<'m> {
-    /// Reads the prompt. `each` hears after each part of it how many tokens are done, and may break off, which gives
-    /// `None`.
+    /// Prefills the prompt. `each` is called with the number of processed tokens after each chunk, and may cancel,
+    /// which returns `None`.
     ///
     /// # Errors
-    /// What MLX says.
+    /// When MLX fails.
     pub fn start(
         model: &'m dyn Model,
         request: Request,
@@ -57,10 +58,10 @@ impl<'m> Generation<'m> {
         let Some(logits) = logits else { return Ok(None) };
         let times = Times { prefill: begin.elapsed(), ..Times::default() };
         let sequence = Sequence::new(request);
-        let next = if sequence.takes_likeliest() {
+        let next = if sequence.is_greedy() {
             let tokens = logits.argmax()?;
             tokens.start()?;
-            Next::Likeliest(tokens)
+            Next::Argmax(tokens)
         } else {
             Next::Logits(logits)
         };
@@ -73,13 +74,13 @@ impl<'m> Generation<'m> {
         &self.sequence
     }
 
-    /// Breaks off: gives the text that was held back.
+    /// Ends the answer early; returns the text that was held back.
     pub fn break_off(&mut self) -> String {
         self.next = Next::Ended;
         self.sequence.held()
     }
 
-    /// How long it took so far.
+    /// Durations so far.
     #[must_use]
     pub fn times(&self) -> Times {
         self.times
@@ -89,8 +90,8 @@ impl<'m> Generation<'m> {
         let begin = Instant::now();
         let piece = match next {
             Next::Ended => return Ok(None),
-            Next::Logits(logits) => self.choose(logits)?,
-            Next::Likeliest(tokens) => self.take(tokens)?,
+            Next::Logits(logits) => self.sample(logits)?,
+            Next::Argmax(tokens) => self.take_argmax(tokens)?,
         };
         match self.times.first_token {
             None => self.times.first_token = Some(self.times.prefill + begin.elapsed()),
@@ -99,7 +100,7 @@ impl<'m> Generation<'m> {
         Ok(Some(piece))
     }
 
-    fn choose(&mut self, logits: &Logits) -> Result<Piece, Error> {
+    fn sample(&mut self, logits: &Logits) -> Result<Piece, Error> {
         let piece = self.sequence.advance(&logits.values()?)?;
         if piece.finish.is_none() {
             self.next = Next::Logits(run::step(self.model, &mut self.cache, &Tokens::new(&[piece.token])?)?);
@@ -107,25 +108,26 @@ impl<'m> Generation<'m> {
         Ok(piece)
     }
 
-    /// The step after the likeliest token starts before that token is known; if it ends the answer, that step is in
-    /// vain.
-    fn take(&mut self, tokens: &Tokens) -> Result<Piece, Error> {
+    /// Starts the step after the most likely token before that token is known on the host. If the token ends the
+    /// answer, the result is discarded.
+    fn take_argmax(&mut self, tokens: &Tokens) -> Result<Piece, Error> {
         let next = if self.sequence.room() > 1 {
             let next = run::step(self.model, &mut self.cache, tokens)?.argmax()?;
             next.start()?;
-            Next::Likeliest(next)
+            Next::Argmax(next)
         } else {
             Next::Ended
         };
         let (ids, logits) = (tokens.ids()?, tokens.logits()?);
         let (Some(id), Some(logit)) = (ids.first(), logits.first()) else {
-            return Err(Error::Logits("the model gave no token".to_owned()));
+            return Err(LogitsError::Missing.into());
         };
         if !logit.is_finite() {
-            return Err(Error::Logits(match *logit {
-                f32::NEG_INFINITY => "the model's logits leave no token possible".to_owned(),
-                other => format!("the model's logits are not finite (the highest is {other})"),
-            }));
+            return Err(match *logit {
+                f32::NEG_INFINITY => LogitsError::NoCandidate,
+                value => LogitsError::MaximumNotFinite(value),
+            }
+            .into());
         }
         let piece = self.sequence.push(*id);
         if piece.finish.is_none() {

@@ -1,20 +1,21 @@
-//! [`Limits`]: what a model can take, so that a prompt is refused before anything is computed.
+//! [`Limits`]: the limits of a model, so that a prompt is rejected before anything is computed.
 
 use serde_json::{Map, Value};
 
-use super::{Error, MAX_TOKENS};
+use super::config::DEFAULT_MAX_TOKENS;
+use super::error::{Error, PromptError};
 
-/// What a model can take.
+/// The limits of a model; `None` means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Token ids below this.
+    /// Number of tokens in the vocabulary.
     pub vocabulary: Option<usize>,
-    /// So many positions, prompt and answer together.
+    /// Context length: maximum positions of prompt and answer together.
     pub context: Option<usize>,
 }
 
 impl Limits {
-    /// What `config.json` says, at its root or of its text model.
+    /// The limits in `config.json`, in its text model or else its root.
     #[must_use]
     pub fn of_config(config: &Map<String, Value>) -> Self {
         let text = config.get("text_config").and_then(Value::as_object);
@@ -28,58 +29,46 @@ impl Limits {
     /// Checks the tokens of a prompt, or of a text to score.
     ///
     /// # Errors
-    /// When there is none, one that the model does not know, or more than it has positions for.
+    /// When it is empty, contains an unknown token, or exceeds the context.
     pub fn check(&self, tokens: &[u32]) -> Result<(), Error> {
         if tokens.is_empty() {
-            return Err(Error::prompt("there is nothing to start from: the text has no token").or_help(
-                "give at least a word, or a model whose tokenizer begins texts with a token of its own",
-            ));
+            return Err(PromptError::NoTokens.into());
         }
         if let Some(vocabulary) = self.vocabulary
-            && let Some((at, id)) = tokens.iter().enumerate().find(|(_, id)| **id as usize >= vocabulary)
+            && let Some((position, &id)) =
+                tokens.iter().enumerate().find(|(_, id)| **id as usize >= vocabulary)
         {
-            let reason = format!("token {id} (at position {at}) is not one of the model's {vocabulary}");
-            return Err(
-                Error::prompt(reason).or_help("the tokenizer, or `--tokens`, belongs to another model")
-            );
+            return Err(PromptError::UnknownToken { id, position, vocabulary }.into());
         }
         match self.context {
             Some(context) if tokens.len() > context => {
-                let reason =
-                    format!("{} tokens are more than the model's context of {context}", tokens.len());
-                Err(Error::prompt(reason).or_help("shorten the text"))
+                Err(PromptError::TooLong { tokens: tokens.len(), context }.into())
             }
             _ => Ok(()),
         }
     }
 
-    /// How many tokens may be generated after a prompt of `prompt` tokens: what was asked for, or else what is usual,
-    /// which gives way to the context.
+    /// Maximum number of tokens to generate after a prompt of `prompt` tokens: what was requested, or else the default,
+    /// which the context lowers.
     ///
     /// # Errors
-    /// When nothing fits behind the prompt, or less than was asked for.
+    /// When the prompt fills the context, or less room is left than requested.
     pub fn max_tokens(
         &self,
         prompt: usize,
-        asked: Option<usize>,
-        usual: Option<usize>,
+        requested: Option<usize>,
+        default: Option<usize>,
     ) -> Result<usize, Error> {
-        let wanted = asked.or(usual).unwrap_or(MAX_TOKENS);
-        let Some(room) = self.context.map(|context| context.saturating_sub(prompt)) else {
-            return Ok(wanted);
-        };
-        let context = room + prompt;
-        if room == 0 && wanted > 0 {
-            let reason = format!("the prompt's {prompt} tokens fill the model's context of {context}");
-            return Err(Error::prompt(reason).or_help("shorten the prompt"));
+        let max_tokens = requested.or(default).unwrap_or(DEFAULT_MAX_TOKENS);
+        let Some(context) = self.context else { return Ok(max_tokens) };
+        let room = context.saturating_sub(prompt);
+        if room == 0 && max_tokens > 0 {
+            return Err(PromptError::NoRoom { prompt, context }.into());
         }
-        if asked.is_some() && wanted > room {
-            let reason = format!(
-                "{prompt} tokens of prompt and {wanted} to generate exceed the model's context of {context}"
-            );
-            return Err(Error::prompt(reason).or_help(&format!("`--max-tokens {room}` is what fits")));
+        if requested.is_some() && max_tokens > room {
+            return Err(PromptError::ExceedsContext { prompt, requested: max_tokens, context }.into());
         }
-        Ok(wanted.min(room))
+        Ok(max_tokens.min(room))
     }
 }
 
@@ -98,34 +87,34 @@ mod tests {
     }
 
     #[test]
-    fn limits_stand_in_the_configuration() {
+    fn limits_are_read_from_the_configuration() {
         let config = json!({"vocab_size": 10, "text_config": {"max_position_embeddings": 8}});
         assert_eq!(Limits::of_config(config.as_object().unwrap()), LIMITS);
         assert_eq!(Limits::of_config(&Map::new()), Limits::default());
     }
 
     #[test]
-    fn prompts_that_the_model_cannot_take_are_refused() {
-        check_refused(LIMITS.check(&[]), "there is nothing to start from: the text has no token");
-        check_refused(LIMITS.check(&[1, 10]), "token 10 (at position 1) is not one of the model's 10");
-        check_refused(LIMITS.check(&[1; 9]), "9 tokens are more than the model's context of 8");
+    fn invalid_prompts_are_rejected() {
+        check_refused(LIMITS.check(&[]), "the text has no tokens");
+        check_refused(
+            LIMITS.check(&[1, 10]),
+            "token 10 at position 1 is outside the vocabulary of 10 tokens",
+        );
+        check_refused(LIMITS.check(&[1; 9]), "the text has 9 tokens; the context is 8");
         assert!(LIMITS.check(&[9; 8]).is_ok());
         assert!(Limits::default().check(&[u32::MAX; 99]).is_ok());
     }
 
     #[test]
-    fn what_was_asked_for_must_fit_and_what_is_usual_gives_way() {
+    fn a_request_must_fit_and_the_default_is_lowered() {
         assert_eq!(LIMITS.max_tokens(5, Some(3), None).unwrap(), 3);
         check_refused(
             LIMITS.max_tokens(5, Some(4), None),
-            "5 tokens of prompt and 4 to generate exceed the model's context of 8",
+            "5 prompt tokens and 4 requested tokens exceed the context of 8",
         );
         assert_eq!(LIMITS.max_tokens(5, None, None).unwrap(), 3);
         assert_eq!(LIMITS.max_tokens(5, None, Some(2)).unwrap(), 2);
-        assert_eq!(Limits::default().max_tokens(5, None, None).unwrap(), MAX_TOKENS);
-        check_refused(
-            LIMITS.max_tokens(8, None, None),
-            "the prompt's 8 tokens fill the model's context of 8",
-        );
+        assert_eq!(Limits::default().max_tokens(5, None, None).unwrap(), DEFAULT_MAX_TOKENS);
+        check_refused(LIMITS.max_tokens(8, None, None), "the prompt's 8 tokens fill the context of 8");
     }
 }

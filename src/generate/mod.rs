@@ -1,34 +1,36 @@
-//! What is said: a prompt in, tokens and text out.
+//! Text generation: a prompt in, tokens and text out.
 //!
 //! ```text
 //! messages ─ template ─▶ prompt ─ tokenizer ─▶ tokens ─ model ─▶ logits ─ sampler ─▶ token ─ text stream ─ stop ─▶ text
 //! ```
 //!
-//! [`Sequence`] holds one answer in the making and computes nothing; [`Generation`] runs a model for one of them.
+//! [`Sequence`] holds one answer being generated and runs no model; [`Generation`] runs a model for one sequence.
 //! Nothing here prints, opens a weight or knows of surgery.
 
 mod compare;
 mod config;
 mod error;
+mod files;
 mod generation;
 mod limits;
 mod random;
 mod sampler;
 mod score;
 mod sequence;
-mod spelling;
 mod stop;
 mod template;
+mod token_bytes;
 mod tokenizer;
 
 pub use compare::{Position, compare};
-pub use config::{Defaults, MAX_TOKENS};
-pub use error::{Error, LONGEST_TEXT, read_text};
+pub use config::{DEFAULT_MAX_TOKENS, Defaults};
+pub use error::{Error, LogitsError, PromptError};
+pub use files::{MAX_TEXT_BYTES, read_text};
 pub use generation::Generation;
 pub use limits::Limits;
 pub use sampler::{Sampler, Sampling};
-pub use score::{Score, log_sum, score};
+pub use score::{Score, log_sum_exp, score};
 pub use sequence::{FinishReason, Piece, Request, Sequence};
 pub use stop::StopStrings;
-pub use template::{ChatTemplate, Extra, Message, message};
+pub use template::{ChatTemplate, Message, TemplateInputs, message};
 pub use tokenizer::{Start, TextStream, Tokenizer};

@@ -1,9 +1,9 @@
-//! [`Random`]: the sampler's random numbers, the same on every platform and in every version.
+//! [`Random`]: the sampler's random numbers, identical on every platform and in every version.
 //!
-//! `xoshiro256++` seeded through `SplitMix64`, as its authors advise: D. Blackman and S. Vigna, "Scrambled linear
+//! `xoshiro256++` seeded with `SplitMix64`, as its authors recommend: D. Blackman and S. Vigna, "Scrambled linear
 //! pseudorandom number generators", ACM Transactions on Mathematical Software 47(4), 2021.
 
-/// A stream of random numbers that depends on its seed alone.
+/// A stream of random numbers determined by its seed.
 #[derive(Debug, Clone)]
 pub(super) struct Random {
     state: [u64; 4],
@@ -51,21 +51,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generator_gives_its_authors_reference_output() {
+    fn the_generator_matches_the_reference_output() {
         let mut random = Random { state: [1, 2, 3, 4] };
         let expected = [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386];
         assert_eq!(expected.map(|_| random.next()), expected);
     }
 
     #[test]
-    fn seeds_are_mixed_as_split_mix_does() {
+    fn seeding_matches_the_reference_output() {
         let mut state = 1_234_567;
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!(expected.map(|_| split_mix(&mut state)), expected);
     }
 
     #[test]
-    fn unit_numbers_lie_below_one_and_spread_evenly() {
+    fn unit_numbers_are_uniform_below_one() {
         let mut random = Random::new(7);
         let numbers: Vec<f64> = (0..10_000).map(|_| random.unit()).collect();
         assert!(numbers.iter().all(|x| (0.0..1.0).contains(x)));

@@ -1,38 +1,39 @@
-//! [`Sampler`]: one token from a row of logits, on the host, bit for bit the same on every platform.
+//! [`Sampler`]: samples a token from a row of logits, on the host, bit for bit the same on every platform.
 //!
 //! The order is that of transformers, for which `generation_config.json` files are written: repetition penalty,
 //! temperature, top-k, top-p, min-p, then one draw. Everything is computed in f64 with `libm`'s exponential, over
-//! candidates in a fixed order, so that a seed means the same text everywhere.
+//! candidates in a fixed order, so that a seed gives the same text everywhere.
 
 use std::cmp::Ordering;
 
-use super::Error;
+use super::error::{Error, LogitsError};
 use super::random::Random;
 
-/// How to choose a token.
+/// Sampling parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
-    /// Logits are divided by it; 0 always takes the likeliest token (the lowest id among equals).
+    /// Divides the logits; 0 always picks the most likely token (the lowest id among equals).
     pub temperature: f32,
-    /// Only the k likeliest tokens; 0 is all.
+    /// Keeps the k most likely tokens; 0 means all.
     pub top_k: usize,
-    /// Only the likeliest tokens whose probabilities sum to at least p (nucleus sampling: Holtzman et al. 2020,
-    /// arXiv:1904.09751); 1 is all.
+    /// Keeps the most likely tokens whose probabilities sum to at least p (nucleus sampling: Holtzman et al. 2020,
+    /// arXiv:1904.09751); 1 means all.
     pub top_p: f32,
-    /// Only tokens at least so many times as likely as the likeliest (Nguyen et al. 2024, arXiv:2407.01082); 0 is all.
+    /// Keeps tokens whose probability is at least this fraction of the highest (Nguyen et al. 2024, arXiv:2407.01082);
+    /// 0 means all.
     pub min_p: f32,
-    /// Logits of tokens seen lately are divided by it where positive and multiplied where negative (CTRL: Keskar et
-    /// al. 2019, arXiv:1909.05858); 1 is off.
+    /// Divides the positive and multiplies the negative logits of recent tokens (CTRL: Keskar et al. 2019,
+    /// arXiv:1909.05858); 1 disables it.
     pub repetition_penalty: f32,
-    /// How many of the last tokens, prompt included, count as seen. 20 as in mlx-lm: a penalty on everything ever
-    /// seen would soon forbid the commonest words of the language.
+    /// Number of recent tokens, prompt included, that are penalized. The default is 20 as in mlx-lm: a penalty on all
+    /// tokens would soon rule out common words.
     pub repetition_window: usize,
-    /// Seed of the draws.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Default for Sampling {
-    /// Greedy.
+    /// Greedy decoding.
     fn default() -> Self {
         Self {
             temperature: 0.0,
@@ -46,7 +47,7 @@ impl Default for Sampling {
     }
 }
 
-/// Chooses tokens, one row of logits after another.
+/// Samples tokens from one row of logits after another.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     sampling: Sampling,
@@ -55,7 +56,7 @@ pub struct Sampler {
     row: Vec<f32>,
 }
 
-/// A token that may be chosen.
+/// A token that may be drawn.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     id: u32,
@@ -64,32 +65,33 @@ struct Candidate {
 }
 
 impl Sampler {
-    /// A sampler at the beginning of its seed's stream.
+    /// A sampler that has drawn nothing yet.
     #[must_use]
     pub fn new(sampling: Sampling) -> Self {
         let random = Random::new(sampling.seed);
         Self { sampling, random, row: Vec::new() }
     }
 
-    /// Whether it always takes the likeliest token, so that a device can choose it.
+    /// Whether it always picks the most likely token of the unmodified logits, so that the device can pick it.
     #[must_use]
-    pub fn takes_likeliest(&self) -> bool {
-        #[expect(clippy::float_cmp, reason = "exactly 1 and 0 are the words for `off`")]
-        let (plain, greedy) = (self.sampling.repetition_penalty == 1.0, self.sampling.temperature == 0.0);
-        plain && greedy
+    pub fn is_greedy(&self) -> bool {
+        #[expect(clippy::float_cmp, reason = "exactly 1 and 0 disable them")]
+        let (unpenalized, greedy) =
+            (self.sampling.repetition_penalty == 1.0, self.sampling.temperature == 0.0);
+        unpenalized && greedy
     }
 
-    /// Chooses a token from `logits` `[V]`, after `seen` (prompt and answer so far).
+    /// Samples a token from `logits` `[vocabulary]`, which follow the tokens `seen` (prompt and answer so far).
     ///
     /// # Errors
     /// When a logit is NaN or +∞, or when all are −∞.
     pub fn sample(&mut self, logits: &[f32], seen: &[u32]) -> Result<u32, Error> {
-        let likeliest = likeliest(logits)?;
+        let most_likely = checked_argmax(logits)?;
         let sampling = &self.sampling;
-        #[expect(clippy::float_cmp, reason = "exactly 1 and 0 are the words for `off`")]
+        #[expect(clippy::float_cmp, reason = "exactly 1 and 0 disable them")]
         let (penalized, greedy) = (sampling.repetition_penalty != 1.0, sampling.temperature == 0.0);
         if !penalized {
-            return if greedy { Ok(likeliest) } else { Ok(self.draw(logits)) };
+            return if greedy { Ok(most_likely) } else { Ok(self.draw(logits)) };
         }
         let mut row = std::mem::take(&mut self.row);
         row.clear();
@@ -101,9 +103,9 @@ impl Sampler {
                 *logit = penalize(*logit, sampling.repetition_penalty);
             }
         }
-        let chosen = likeliest_of(&row).map(|id| if greedy { id } else { self.draw(&row) });
+        let sampled = argmax(&row).map(|id| if greedy { id } else { self.draw(&row) });
         self.row = row;
-        chosen
+        sampled
     }
 
     /// One draw from the softmax of `logits`, none of which is NaN or +∞ and at least one of which is finite.
@@ -119,7 +121,7 @@ impl Sampler {
         if (1..candidates.len()).contains(&sampling.top_k) {
             candidates.select_nth_unstable_by(sampling.top_k - 1, by_likelihood);
             candidates.truncate(sampling.top_k);
-            // Sums run in a fixed order: selection leaves its own.
+            // Selection leaves an arbitrary order, and the sums below need a fixed one.
             candidates.sort_unstable_by_key(|candidate| candidate.id);
         }
         for candidate in &mut candidates {
@@ -138,26 +140,26 @@ impl Sampler {
             }
             left -= candidate.weight;
         }
-        // Only rounding leads here; the likeliest token has weight 1, so there is a last one.
+        // Rounding may leave a rest; the most likely token has weight 1, so there is a last candidate.
         candidates.last().map_or(0, |candidate| candidate.id)
     }
 }
 
-/// The id of the highest logit, the lowest id among equals.
-fn likeliest(logits: &[f32]) -> Result<u32, Error> {
+/// The id of the highest logit, the lowest id among equals; an error if a logit is NaN or +∞.
+fn checked_argmax(logits: &[f32]) -> Result<u32, Error> {
     if let Some(id) = logits.iter().position(|logit| logit.is_nan() || *logit == f32::INFINITY) {
-        return Err(Error::Logits(format!("the model's logits are not finite (token {id}: {})", logits[id])));
+        return Err(LogitsError::NotFinite { token: id, value: logits[id] }.into());
     }
-    likeliest_of(logits)
+    argmax(logits)
 }
 
-fn likeliest_of(logits: &[f32]) -> Result<u32, Error> {
+fn argmax(logits: &[f32]) -> Result<u32, Error> {
     (0u32..)
         .zip(logits)
         .filter(|(_, logit)| **logit != f32::NEG_INFINITY)
         .reduce(|best, next| if next.1 > best.1 { next } else { best })
         .map(|(id, _)| id)
-        .ok_or_else(|| Error::Logits("the model's logits leave no token possible".to_owned()))
+        .ok_or_else(|| LogitsError::NoCandidate.into())
 }
 
 fn penalize(logit: f32, penalty: f32) -> f32 {
@@ -169,11 +171,11 @@ fn by_likelihood(a: &Candidate, b: &Candidate) -> Ordering {
     b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
 }
 
-/// Keeps the likeliest candidates whose weights sum to at least `p` of all, at least one, and sorts them.
+/// Keeps the most likely candidates whose weights sum to at least `p` of the total, at least one, in descending order.
 ///
-/// Sorts ever longer prefixes instead of the whole vocabulary: the nucleus is mostly a few tokens.
+/// Sorts growing prefixes instead of the whole vocabulary, since the nucleus is usually a few tokens.
 fn keep_nucleus(candidates: &mut Vec<Candidate>, p: f64) {
-    let wanted = p * candidates.iter().map(|candidate| candidate.weight).sum::<f64>();
+    let target = p * candidates.iter().map(|candidate| candidate.weight).sum::<f64>();
     let mut sum = 0.0;
     let mut sorted = 0;
     let mut length = 64;
@@ -186,7 +188,7 @@ fn keep_nucleus(candidates: &mut Vec<Candidate>, p: f64) {
         rest[..part].sort_unstable_by(by_likelihood);
         for position in sorted..sorted + part {
             sum += candidates[position].weight;
-            if sum >= wanted {
+            if sum >= target {
                 candidates.truncate(position + 1);
                 return;
             }

@@ -1,17 +1,17 @@
-//! [`score`]: how likely a model finds a given text.
+//! [`score`]: log-probabilities of a given text.
 
-use super::Error;
+use super::error::{Error, LogitsError};
 use crate::model::{Model, run};
 
-/// How likely a text is, token by token.
+/// Log-probabilities of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Score {
-    /// Natural logarithm of each token's probability after those before it; `None` for the first.
+    /// Natural log-probability of each token given those before it; `None` for the first.
     pub logprobs: Vec<Option<f64>>,
 }
 
 impl Score {
-    /// exp of the mean negative log-probability over all tokens but the first; `None` for a single token.
+    /// exp of the mean negative log-probability of all tokens but the first; `None` for a single token.
     #[must_use]
     pub fn perplexity(&self) -> Option<f64> {
         let known: Vec<f64> = self.logprobs.iter().copied().flatten().collect();
@@ -21,10 +21,10 @@ impl Score {
     }
 }
 
-/// Scores `tokens`. `each` is given the logits of one part of the text after the other: f32, row-major `[part, V]`.
+/// Scores `tokens`. `each` receives the logits of consecutive chunks of the text: f32, row-major `[chunk, vocabulary]`.
 ///
 /// # Errors
-/// What MLX or `each` says, or that a log-probability is not a number.
+/// When MLX or `each` fails, or a log-probability is not a number.
 pub fn score(
     model: &dyn Model,
     tokens: &[u32],
@@ -37,8 +37,8 @@ pub fn score(
         for (row, token) in logits.chunks_exact(vocabulary).zip(tokens.iter().skip(first + 1)) {
             let logprob = logprob(row, *token);
             if logprob.is_nan() {
-                let at = logprobs.len();
-                return Err(Error::Logits(format!("the model's logits before position {at} are not finite")));
+                let position = logprobs.len();
+                return Err(Error::from(LogitsError::NotFiniteBefore { position }));
             }
             logprobs.push(Some(logprob));
         }
@@ -47,14 +47,15 @@ pub fn score(
     Ok(Score { logprobs })
 }
 
-/// Logarithm of the softmax of `row` at `token`, in f64; NaN where the row has a NaN.
+/// Log-softmax of `row` at `token`, in f64; NaN if the row contains NaN.
 fn logprob(row: &[f32], token: u32) -> f64 {
-    row.get(token as usize).map_or(f64::NAN, |logit| f64::from(*logit) - log_sum(row))
+    row.get(token as usize).map_or(f64::NAN, |logit| f64::from(*logit) - log_sum_exp(row))
 }
 
-/// What is to be subtracted from each logit of `row` to make it a log-probability, in f64; NaN where one is NaN.
+/// Logarithm of the sum of the exponentials of `row`, in f64; NaN if the row contains NaN. Subtracting it from a logit
+/// gives the log-probability.
 #[must_use]
-pub fn log_sum(row: &[f32]) -> f64 {
+pub fn log_sum_exp(row: &[f32]) -> f64 {
     let max = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = row.iter().map(|logit| libm::exp(f64::from(*logit) - max)).sum();
     max + libm::log(sum)
@@ -65,19 +66,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_probabilities_are_those_of_the_softmax() {
+    fn log_probabilities_are_the_log_softmax() {
         let row = [0.1f32, 0.4, 0.2, 0.3].map(f32::ln);
         for (token, expected) in [(0, 0.1f64), (1, 0.4), (3, 0.3)] {
             assert!((logprob(&row, token) - expected.ln()).abs() < 1e-7);
         }
-        // Far apart and far from 0, where f32 would overflow or lose the difference.
+        // Large logits, where f32 would overflow or lose the difference.
         assert!((logprob(&[1000.0, 990.0], 1) - (-10.0 - (1.0 + (-10f64).exp()).ln())).abs() < 1e-12);
         assert!(logprob(&[f32::NAN, 0.0], 1).is_nan());
         assert!(logprob(&[0.0, f32::NEG_INFINITY], 1).is_infinite());
     }
 
     #[test]
-    fn perplexity_is_over_all_tokens_but_the_first() {
+    fn perplexity_excludes_the_first_token() {
         let score = Score { logprobs: vec![None, Some(-1.0), Some(-3.0)] };
         assert!((score.perplexity().unwrap() - 2f64.exp()).abs() < 1e-12);
         assert_eq!(Score { logprobs: vec![None] }.perplexity(), None);

@@ -1,34 +1,36 @@
-//! [`Sequence`]: one answer in the making, from rows of logits to pieces of text. It computes nothing: whoever runs
-//! the model, for one sequence or for a batch of them, gives it the logits after its last token.
+//! [`Sequence`]: one answer being generated, from rows of logits to pieces of text. It runs no model: the caller runs
+//! it, for one sequence or for a batch, and passes the logits after the last token.
 
 use std::sync::Arc;
 
+use super::error::Error;
+use super::sampler::{Sampler, Sampling};
+use super::stop::StopStrings;
 use super::tokenizer::{Start, TextStream, Tokenizer};
-use super::{Error, Sampler, Sampling, StopStrings};
 
 /// What to generate.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The prompt's tokens, at least one.
     pub prompt: Vec<u32>,
-    /// How many tokens at most.
+    /// Maximum number of tokens to generate.
     pub max_tokens: usize,
-    /// How to choose them.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// Tokens that end the answer.
+    /// End-of-text tokens.
     pub eos: Vec<u32>,
-    /// Texts to stop before.
+    /// Strings to stop before.
     pub stop: Vec<String>,
-    /// What turns tokens into text; without it there is none, and `stop` has no effect.
+    /// Decodes tokens to text; without it the answer has no text, and `stop` has no effect.
     pub text: Option<(Arc<Tokenizer>, Start)>,
 }
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
-    /// With a token that ends it, or before a stop string.
+    /// An end-of-text token or a stop string.
     Stop,
-    /// At the greatest number of tokens.
+    /// The maximum number of tokens.
     Length,
 }
 
@@ -46,18 +48,18 @@ impl FinishReason {
 /// One token and the text that it completes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// The token; one that ends the answer is given too, without text.
+    /// The token; an end-of-text token has no text.
     pub token: u32,
-    /// Text that can be shown now: maybe none yet, maybe that of earlier tokens too.
+    /// Text that can be shown now; may be empty, or include text of earlier tokens.
     pub text: String,
     /// Set on the last piece.
     pub finish: Option<FinishReason>,
 }
 
-/// An answer in the making.
+/// An answer being generated.
 #[derive(Debug)]
 pub struct Sequence {
-    /// Prompt and answer.
+    /// Tokens of prompt and answer.
     tokens: Vec<u32>,
     prompt_len: usize,
     max_tokens: usize,
@@ -69,7 +71,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// An answer at its beginning.
+    /// An answer without tokens.
     #[must_use]
     pub fn new(request: Request) -> Self {
         let Request { prompt, max_tokens, sampling, eos, stop, text } = request;
@@ -97,34 +99,35 @@ impl Sequence {
         &self.tokens[self.prompt_len..]
     }
 
-    /// How many tokens may still follow.
+    /// Number of tokens that may still follow.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.finish.is_some() { 0 } else { self.max_tokens.saturating_sub(self.answer().len()) }
     }
 
-    /// Why it ended, if it has.
+    /// Why it ended; `None` while it continues.
     #[must_use]
     pub fn finish(&self) -> Option<FinishReason> {
         self.finish
     }
 
-    /// Chooses the next token from `logits` `[V]`, those after the last one. Not to be called on an ended answer.
+    /// Samples the next token from `logits` `[vocabulary]`, which follow the last token. Must not be called after the
+    /// end.
     ///
     /// # Errors
-    /// When no token can be chosen.
+    /// When the logits are not finite or rule out every token.
     pub fn advance(&mut self, logits: &[f32]) -> Result<Piece, Error> {
         let token = self.sampler.sample(logits, &self.tokens)?;
         Ok(self.push(token))
     }
 
-    /// Whether every next token is the likeliest, so that a device can choose it and [`push`](Self::push) take it.
+    /// Whether every token is the most likely one, so that the device can pick it for [`push`](Self::push).
     #[must_use]
-    pub fn takes_likeliest(&self) -> bool {
-        self.sampler.takes_likeliest()
+    pub fn is_greedy(&self) -> bool {
+        self.sampler.is_greedy()
     }
 
-    /// Takes a token that was chosen elsewhere. Not to be called on an ended answer.
+    /// Appends a token that was sampled elsewhere. Must not be called after the end.
     pub fn push(&mut self, token: u32) -> Piece {
         self.tokens.push(token);
         let mut text = String::new();
@@ -145,13 +148,14 @@ impl Sequence {
         Piece { token, text, finish: self.finish }
     }
 
-    /// Ends the answer as if with a token of the end, and gives the text that was held back.
+    /// Ends the answer as an end-of-text token does; returns the text that was held back.
     pub fn complete(&mut self) -> String {
         self.finish = Some(FinishReason::Stop);
         self.held()
     }
 
-    /// Text that was held back because it might have become a stop string: for an answer that is broken off.
+    /// Takes the text that is held back because it may be the beginning of a stop string; for an answer that ends
+    /// early.
     pub fn held(&mut self) -> String {
         self.stop.finish()
     }
@@ -178,11 +182,11 @@ mod tests {
         }
     }
 
-    /// Feeds logits that make the tokens of `says` the likeliest in turn, as long as it wants any.
-    fn run(request: Request, says: &[u32]) -> (String, Vec<u32>, Option<FinishReason>) {
+    /// Feeds logits that make each of `tokens` the most likely in turn, until the answer ends.
+    fn run(request: Request, tokens: &[u32]) -> (String, Vec<u32>, Option<FinishReason>) {
         let mut sequence = Sequence::new(request);
         let mut text = String::new();
-        for token in says {
+        for token in tokens {
             if sequence.finish().is_some() {
                 break;
             }
@@ -196,33 +200,33 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_the_end_ends_it_and_has_no_text() {
-        let says = tokenizer().encode("the cat", false).unwrap();
-        let (text, answer, finish) = run(request(true), &[&says[..], &[0, 5]].concat());
+    fn an_end_of_text_token_ends_the_answer_without_text() {
+        let tokens = tokenizer().encode("the cat", false).unwrap();
+        let (text, answer, finish) = run(request(true), &[&tokens[..], &[0, 5]].concat());
         assert_eq!((text.as_str(), finish), ("the cat", Some(FinishReason::Stop)));
-        assert_eq!(answer, [&says[..], &[0]].concat());
+        assert_eq!(answer, [&tokens[..], &[0]].concat());
     }
 
     #[test]
-    fn the_greatest_number_of_tokens_ends_it() {
+    fn the_maximum_number_of_tokens_ends_the_answer() {
         let (text, answer, finish) = run(Request { max_tokens: 3, ..request(false) }, &[7, 8, 9, 10]);
         assert_eq!((text.as_str(), answer, finish), ("", vec![7, 8, 9], Some(FinishReason::Length)));
         assert_eq!(run(Request { max_tokens: 0, ..request(false) }, &[7]).2, Some(FinishReason::Length));
     }
 
     #[test]
-    fn a_stop_string_across_tokens_ends_it() {
-        let says = tokenizer().encode("she found a lamp in the forest", false).unwrap();
+    fn a_stop_string_across_tokens_ends_the_answer() {
+        let tokens = tokenizer().encode("she found a lamp in the forest", false).unwrap();
         let stop = vec!["d a l".to_owned()];
-        let (text, answer, finish) = run(Request { stop, ..request(true) }, &says);
+        let (text, answer, finish) = run(Request { stop, ..request(true) }, &tokens);
         assert_eq!((text.as_str(), finish), ("she foun", Some(FinishReason::Stop)));
-        assert!(says.starts_with(&answer) && answer.len() < says.len());
+        assert!(tokens.starts_with(&answer) && answer.len() < tokens.len());
     }
 
     #[test]
-    fn text_held_back_for_a_stop_string_is_given_at_the_end() {
-        let says = tokenizer().encode("she found a lamp", false).unwrap();
-        let request = Request { stop: vec!["lamps".to_owned()], max_tokens: says.len(), ..request(true) };
-        assert_eq!(run(request, &says).0, "she found a lamp");
+    fn held_text_is_returned_at_the_end() {
+        let tokens = tokenizer().encode("she found a lamp", false).unwrap();
+        let request = Request { stop: vec!["lamps".to_owned()], max_tokens: tokens.len(), ..request(true) };
+        assert_eq!(run(request, &tokens).0, "she found a lamp");
     }
 }

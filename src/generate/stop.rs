@@ -1,6 +1,6 @@
-//! [`StopStrings`]: stops before a text, though it may arrive in pieces.
+//! [`StopStrings`]: finds stop strings in a text that arrives in pieces.
 
-/// Watches a text that arrives in pieces for strings to stop before. A tail that could still become one is held back.
+/// Ends a text before the first stop string. A tail that may be the beginning of a stop string is held back.
 #[derive(Debug, Clone, Default)]
 pub struct StopStrings {
     strings: Vec<String>,
@@ -9,14 +9,14 @@ pub struct StopStrings {
 }
 
 impl StopStrings {
-    /// Stops before the first of `strings`; empty ones are ignored.
+    /// Stops before the first of `strings`; empty strings are ignored.
     #[must_use]
     pub fn new(strings: Vec<String>) -> Self {
         let strings = strings.into_iter().filter(|string| !string.is_empty()).collect();
         Self { strings, held: String::new(), stopped: false }
     }
 
-    /// Takes a piece and gives what can be shown now. After a stop string nothing is shown any more.
+    /// Adds a piece; returns the text that can be shown now, which is empty after a stop string.
     pub fn push(&mut self, piece: &str) -> String {
         if self.stopped {
             return String::new();
@@ -32,13 +32,13 @@ impl StopStrings {
         std::mem::replace(&mut self.held, tail)
     }
 
-    /// Whether a stop string was met.
+    /// Whether a stop string was found.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stopped
     }
 
-    /// The text has ended otherwise: gives what was held back.
+    /// Ends the text; returns what was held back.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
@@ -63,28 +63,28 @@ mod tests {
     }
 
     #[test]
-    fn without_stop_strings_everything_passes_at_once() {
+    fn without_stop_strings_pieces_pass_unchanged() {
         check(&[], &["a", "", "bc"], &["a", "", "bc"], false);
         check(&[""], &["a", "bc"], &["a", "bc"], false);
     }
 
     #[test]
-    fn a_stop_string_in_one_piece_cuts_before_it() {
+    fn the_text_ends_before_a_stop_string() {
         check(&["END"], &["one END two", "three"], &["one ", ""], true);
     }
 
     #[test]
-    fn a_stop_string_across_pieces_is_held_back_and_cut() {
+    fn a_stop_string_may_span_pieces() {
         check(&["###"], &["a#", "#", "# b"], &["a", "", ""], true);
     }
 
     #[test]
-    fn what_was_held_back_in_vain_is_shown_later() {
+    fn held_text_is_shown_once_it_cannot_match() {
         check(&["###"], &["a#", "#b", "#"], &["a", "##b", ""], false);
     }
 
     #[test]
-    fn the_earliest_of_several_wins() {
+    fn the_earliest_stop_string_wins() {
         check(&["late", "y"], &["may late"], &["ma"], true);
     }
 
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_gives_back_the_tail() {
+    fn finishing_returns_the_held_tail() {
         let mut watch = StopStrings::new(vec!["stop".to_owned()]);
         assert_eq!(watch.push("do not st"), "do not ");
         assert_eq!(watch.finish(), "st");
@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_together_are_the_text_before_the_stop_string(
+        fn pieces_add_up_to_the_text_before_the_stop_string(
             text in "[ab日]{0,20}",
             stops in prop::collection::vec("[ab日]{1,3}", 0..3),
             cuts in prop::collection::vec(0usize..21, 0..6),
@@ -118,7 +118,6 @@ mod tests {
                 shown += &watch.push(&chars[pair[0]..pair[1]].iter().collect::<String>());
             }
             shown += &watch.finish();
-            // The stop string that is complete first stops; of those complete in one piece, the earliest.
             let whole = stops.iter().any(|stop| text.contains(stop.as_str()));
             prop_assert_eq!(watch.stopped(), whole);
             prop_assert!(text.starts_with(&shown));

@@ -1,11 +1,11 @@
-//! [`ChatTemplate`]: messages to one prompt, as the model was trained to read them.
+//! [`ChatTemplate`]: renders messages to the prompt format that the model was trained on.
 //!
-//! Templates are Jinja as transformers runs it: block tags take their own line with them, Python's string methods
-//! work, `raise_exception`, `strftime_now` and JSON as Python writes it are at hand. A template is a program of
-//! unknown origin, so its steps are counted and it ends when they are used up.
+//! Templates are Jinja as in transformers: block tags remove their own line, Python's string methods work, and
+//! `raise_exception`, `strftime_now` and Python's `tojson` are available. Templates are untrusted programs, so the
+//! number of their steps is limited.
 
+mod date;
 mod json;
-mod time;
 
 use std::path::{Path, PathBuf};
 
@@ -14,38 +14,40 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, ErrorKind};
 use serde_json::{Map, Value};
 
-use super::error::{read_bounded, read_json};
-use super::{Error, Tokenizer};
+use super::error::Error;
+use super::files::{read_bounded, read_json};
+use super::tokenizer::Tokenizer;
 
-/// A message: `role`, `content` (a string, or a list of parts), and what else the template may know.
+/// A message: `role`, `content` (a string or a list of parts), and further fields that the template may use.
 pub type Message = Map<String, Value>;
 
-/// Steps that a template may take: a thousand times what a long conversation needs.
-const FUEL: u64 = 5_000_000;
-/// The longest template file that is read.
-const LIMIT: u64 = 4 << 20;
-/// The one template in its environment.
+/// Maximum number of template steps: a thousand times what a long conversation needs.
+const MAX_STEPS: u64 = 5_000_000;
+/// Maximum size of a template file in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// Name of the only template in the environment.
 const NAME: &str = "chat";
 
 /// A compiled chat template.
 #[derive(Debug)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
+    /// The file that contains the template.
     origin: PathBuf,
-    /// Whether the template goes through the parts of a message itself.
+    /// Whether the template iterates over the parts of a message itself.
     takes_parts: bool,
 }
 
-/// What a prompt is rendered from, beside the messages.
+/// What the template gets beside the messages.
 #[derive(Debug, Clone, Default)]
-pub struct Extra {
+pub struct TemplateInputs {
     /// Tools, as chat requests list them.
     pub tools: Option<Value>,
-    /// Further variables, such as `enable_thinking`.
+    /// Additional variables such as `enable_thinking`.
     pub variables: Map<String, Value>,
 }
 
-/// A message with a text.
+/// A message with text content.
 #[must_use]
 pub fn message(role: &str, content: &str) -> Message {
     let mut message = Map::new();
@@ -55,11 +57,11 @@ pub fn message(role: &str, content: &str) -> Message {
 }
 
 impl ChatTemplate {
-    /// The template of a model: of `file` if given, else of `chat_template.jinja`, `tokenizer_config.json` or
-    /// `chat_template.json` in its directory; `None` when there is none.
+    /// The template in `file` if given, else in `chat_template.jinja`, `tokenizer_config.json` or `chat_template.json`
+    /// of the model directory; `None` if there is none.
     ///
     /// # Errors
-    /// When a file cannot be read or the template does not compile; file and line are named.
+    /// When a file cannot be read or the template does not compile; the file and line are named.
     pub fn find(dir: &Path, tokenizer: &Tokenizer, file: Option<&Path>) -> Result<Option<Self>, Error> {
         let Some((origin, source)) = source(dir, tokenizer, file)? else { return Ok(None) };
         let special = ["bos_token", "eos_token", "unk_token", "pad_token"]
@@ -75,49 +77,49 @@ impl ChatTemplate {
     ) -> Result<Self, Error> {
         let mut environment = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|error| refused(&origin, &error))?);
+        environment.set_syntax(syntax.map_err(|error| template_error(&origin, &error))?);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment.set_fuel(Some(FUEL));
+        environment.set_fuel(Some(MAX_STEPS));
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_filter("tojson", json::tojson);
         environment.add_function("raise_exception", raise_exception);
-        environment.add_function("strftime_now", time::strftime_now);
+        environment.add_function("strftime_now", date::strftime_now);
         for (name, token) in special {
             environment.add_global(name, token);
         }
         environment
             .add_template_owned(NAME, without_generation_tags(source))
-            .map_err(|error| refused(&origin, &error))?;
+            .map_err(|error| template_error(&origin, &error))?;
         Ok(Self { environment, origin, takes_parts: iterates_content(source) })
     }
 
-    /// The prompt for these messages, open for the assistant's answer. Its special tokens are spelled out in it, so
-    /// it is to be encoded without adding any.
+    /// Renders the prompt for these messages, which ends where the assistant's answer begins. The prompt contains its
+    /// special tokens, so it must be encoded without adding any.
     ///
     /// # Errors
-    /// What the template says against these messages, or that it takes too many steps.
-    pub fn render(&self, messages: &[Message], extra: &Extra) -> Result<String, Error> {
-        let messages: Vec<Value> = messages.iter().map(|message| self.fit(message)).collect();
+    /// When the template rejects the messages or takes too many steps.
+    pub fn render(&self, messages: &[Message], inputs: &TemplateInputs) -> Result<String, Error> {
+        let messages: Vec<Value> = messages.iter().map(|message| self.normalize(message)).collect();
         let mut context = Map::new();
         context.insert("messages".to_owned(), messages.into());
-        context.insert("tools".to_owned(), extra.tools.clone().unwrap_or_default());
+        context.insert("tools".to_owned(), inputs.tools.clone().unwrap_or_default());
         context.insert("documents".to_owned(), Value::Null);
         context.insert("add_generation_prompt".to_owned(), true.into());
-        context.extend(extra.variables.clone());
+        context.extend(inputs.variables.clone());
         self.environment
             .get_template(NAME)
             .and_then(|template| template.render(Serde(context)))
-            .map_err(|error| refused(&self.origin, &error))
+            .map_err(|error| template_error(&self.origin, &error))
     }
 
-    /// Whether the template has this text anywhere: what a model is taught to write stands there.
+    /// Whether the template's source contains this text.
     #[must_use]
-    pub fn mentions(&self, text: &str) -> bool {
+    pub fn contains(&self, text: &str) -> bool {
         self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
     }
 
-    /// Joins the text parts of a message, unless the template wants the parts.
-    fn fit(&self, message: &Message) -> Value {
+    /// Joins the text parts of a message, unless the template iterates over them.
+    fn normalize(&self, message: &Message) -> Value {
         let mut message = message.clone();
         if !self.takes_parts
             && let Some(Value::Array(parts)) = message.get("content")
@@ -130,7 +132,7 @@ impl ChatTemplate {
     }
 }
 
-/// The template's text and the file it came from.
+/// The file that contains the template, and its text.
 fn source(
     dir: &Path,
     tokenizer: &Tokenizer,
@@ -138,16 +140,16 @@ fn source(
 ) -> Result<Option<(PathBuf, String)>, Error> {
     let text = |path: PathBuf, bytes: Vec<u8>| match String::from_utf8(bytes) {
         Ok(text) => Ok(Some((path, text))),
-        Err(_) => Err(Error::file(&path, "is not UTF-8")),
+        Err(_) => Err(Error::file(&path, "is not UTF-8 text")),
     };
     if let Some(file) = file {
-        return match read_bounded(file, LIMIT)? {
+        return match read_bounded(file, MAX_FILE_BYTES)? {
             Some(bytes) => text(file.to_owned(), bytes),
             None => Err(Error::file(file, "does not exist")),
         };
     }
     let path = dir.join("chat_template.jinja");
-    if let Some(bytes) = read_bounded(&path, LIMIT)? {
+    if let Some(bytes) = read_bounded(&path, MAX_FILE_BYTES)? {
         return text(path, bytes);
     }
     let path = dir.join("tokenizer_config.json");
@@ -155,24 +157,26 @@ fn source(
         return Ok(Some((path, source)));
     }
     let path = dir.join("chat_template.json");
-    let Some(json) = read_json(&path, LIMIT)? else { return Ok(None) };
+    let Some(json) = read_json(&path, MAX_FILE_BYTES)? else { return Ok(None) };
     Ok(of_json(&path, &json)?.map(|source| (path, source)))
 }
 
-/// `chat_template`: a string, or a list of named ones, of which `default` (else the first) is taken.
+/// The template in `chat_template`: a string, or a list of named templates, of which `default` or else the first is
+/// taken.
 fn of_json(path: &Path, json: &Map<String, Value>) -> Result<Option<String>, Error> {
-    let wrong =
-        || Error::file(path, "`chat_template` is neither a string nor a list of `name` and `template`");
+    let invalid = || {
+        Error::file(path, "`chat_template` must be a string or a list of objects with `name` and `template`")
+    };
     match json.get("chat_template") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(source)) => Ok(Some(source.clone())),
         Some(Value::Array(list)) => {
             let named = |entry: &&Value| entry.get("name").and_then(Value::as_str) == Some("default");
             let Some(entry) = list.iter().find(named).or(list.first()) else { return Ok(None) };
-            let source = entry.get("template").and_then(Value::as_str).ok_or_else(wrong)?;
+            let source = entry.get("template").and_then(Value::as_str).ok_or_else(invalid)?;
             Ok(Some(source.to_owned()))
         }
-        Some(_) => Err(wrong()),
+        Some(_) => Err(invalid()),
     }
 }
 
@@ -180,9 +184,9 @@ fn raise_exception(message: String) -> Result<String, minijinja::Error> {
     Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
 }
 
-fn refused(origin: &Path, error: &minijinja::Error) -> Error {
+fn template_error(origin: &Path, error: &minijinja::Error) -> Error {
     let mut reason = match (error.kind(), error.detail()) {
-        (ErrorKind::OutOfFuel, _) => "it takes too many steps".to_owned(),
+        (ErrorKind::OutOfFuel, _) => "takes too many steps".to_owned(),
         (_, Some(detail)) => detail.to_owned(),
         (kind, None) => kind.to_string(),
     };
@@ -194,8 +198,8 @@ fn refused(origin: &Path, error: &minijinja::Error) -> Error {
     Error::Template { name: origin.display().to_string(), line: error.line().unwrap_or(1), reason }
 }
 
-/// `{% generation %}` marks what a model is trained on and has no effect on the text. It becomes a condition that
-/// always holds, which keeps what its dashes do to the whitespace around.
+/// Replaces `{% generation %}`, which marks training targets and has no effect on the text, by `{% if true %}`, which
+/// keeps the effect of its dashes on white space.
 fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
@@ -215,7 +219,7 @@ fn without_generation_tags(source: &str) -> String {
     out + rest
 }
 
-/// Whether a `for` of the template goes through a message's `content`.
+/// Whether a `for` loop of the template iterates over a message's `content`.
 fn iterates_content(source: &str) -> bool {
     source.split("{%").skip(1).any(|tag| {
         let tag = tag.split("%}").next().unwrap_or_default().trim_matches(['-', '+']).trim();

@@ -1,4 +1,4 @@
-//! What is computed with arrays, lazily.
+//! Lazy operations on arrays.
 
 use super::{Array, Dtype, Error, Mask, Result, checked_len, lift, op};
 
@@ -15,7 +15,7 @@ impl Array {
         lift(self.0.transpose_axes(axes))
     }
 
-    /// The elements `start..stop` of every axis; as many numbers as axes.
+    /// The elements `start..stop` of every axis; `start` and `stop` have an entry for each axis.
     pub fn slice(&self, start: &[i32], stop: &[i32]) -> Result<Self> {
         let steps = self.unit_steps(start, stop)?;
         op(|out, stream| {
@@ -36,8 +36,8 @@ impl Array {
         })
     }
 
-    /// A copy with the elements `start..stop` of every axis overwritten; in place when nobody else holds this array
-    /// by the time it is computed.
+    /// A copy with the elements `start..stop` of every axis overwritten; in place if this is the only handle when it is
+    /// computed.
     pub fn updated(self, update: &Self, start: &[i32], stop: &[i32]) -> Result<Self> {
         let steps = self.unit_steps(start, stop)?;
         op(|out, stream| {
@@ -59,12 +59,12 @@ impl Array {
         })
     }
 
-    /// Its entries along the first axis, each with that axis; `count` is how many there are.
+    /// Its `count` entries along the first axis. Each keeps that axis.
     pub fn split(&self, count: i32) -> Result<Vec<Self>> {
         Ok(mlx_rs::ops::split_equal(&self.0, count, 0)?.into_iter().map(Array).collect())
     }
 
-    /// Arrays one after the other along an axis.
+    /// Concatenates arrays along an axis.
     pub fn concatenate(arrays: &[&Self], axis: i32) -> Result<Self> {
         let parts: Vec<&mlx_rs::Array> = arrays.iter().map(|array| &array.0).collect();
         lift(mlx_rs::ops::concatenate(&parts, axis))
@@ -98,7 +98,7 @@ impl Array {
         lift(self.0.add(&other.0))
     }
 
-    /// Each element, or the nearer of −`bound` and `bound`.
+    /// Clamps each element to −`bound`..`bound`.
     pub fn clipped(&self, bound: f32) -> Result<Self> {
         lift(mlx_rs::ops::clip(&self.0, (-bound, bound)))
     }
@@ -128,7 +128,7 @@ impl Array {
         lift(self.0.divide(&other.0))
     }
 
-    /// This where `condition` is true, elsewhere the other; broadcasting.
+    /// This where `condition` is true, else the other; broadcasting.
     pub fn or_where_not(&self, condition: &Self, other: &Self) -> Result<Self> {
         lift(mlx_rs::ops::select(&condition.0, &self.0, &other.0))
     }
@@ -148,19 +148,19 @@ impl Array {
         lift(mlx_rs::ops::softmax_axis(&self.0, -1, true))
     }
 
-    /// The sum over an axis, which goes away.
+    /// The sum over an axis, which is removed.
     pub fn sum(&self, axis: i32) -> Result<Self> {
         lift(self.0.sum_axis(axis, false))
     }
 
-    /// The places of the `count` largest elements along the last axis (of 3), in any order, u32.
+    /// The indices of the `count` largest elements along the last axis (of 3), in any order, u32.
     pub fn largest_places(&self, count: i32) -> Result<Self> {
         let [rows, columns, width] = [self.dim(0), self.dim(1), self.dim(2)];
         let sorted = lift(mlx_rs::ops::argpartition_axis(&self.0, width - count, -1))?;
         sorted.slice(&[0, 0, width - count], &[rows, columns, width])
     }
 
-    /// The elements at these places along the last axis.
+    /// The elements at these indices along the last axis.
     pub fn at(&self, places: &Self) -> Result<Self> {
         lift(self.0.take_along_axis(&places.0, -1))
     }
@@ -175,12 +175,12 @@ impl Array {
         lift(lift(self.0.abs())?.0.max(false))
     }
 
-    /// The largest element along the last axis, which goes away.
+    /// The largest element along the last axis, which is removed.
     pub fn highest(&self) -> Result<Self> {
         lift(self.0.max_axis(-1, false))
     }
 
-    /// The place of the largest element along the last axis, u32.
+    /// The index of the largest element along the last axis, u32.
     pub fn argmax(&self) -> Result<Self> {
         lift(mlx_rs::ops::indexing::argmax_axis(&self.0, -1, false))
     }
@@ -190,7 +190,7 @@ impl Array {
         lift(self.0.matmul(&other.0))
     }
 
-    /// The matrix product with one of the matrices `[E, in, out]` for each place of `indices`: x `[…, 1, 1, in]` or
+    /// The matrix product with one of the matrices `[E, in, out]` for each entry of `indices`: x `[…, 1, 1, in]` or
     /// `[…, k, 1, in]` and indices u32 `[…, k]` → `[…, k, 1, out]`.
     pub fn matmul_of(&self, matrices: &Self, indices: &Self) -> Result<Self> {
         lift(mlx_rs::ops::gather_mm(&self.0, &matrices.0, None, &indices.0, false))
@@ -201,9 +201,8 @@ impl Array {
         lift(mlx_rs::fast::rms_norm(&self.0, weight.map(|weight| &weight.0), eps))
     }
 
-    /// Rotary position embedding of the first `dims` of the last axis, halves rotated against each other
-    /// (<https://arxiv.org/abs/2104.09864>); positions count along the axis before it, from `offsets`: one, or one for
-    /// each entry of the first axis.
+    /// Rotary position embedding of the first `dims` of the last axis, in halves (<https://arxiv.org/abs/2104.09864>).
+    /// Positions count along the axis before it, from `offsets`: one, or one for each entry of the first axis.
     ///
     /// `periods` are the reciprocals of the angular frequencies, f32 `[dims / 2]`.
     pub fn rope(&self, dims: i32, periods: &Self, offsets: &[i32]) -> Result<Self> {

@@ -1,32 +1,32 @@
-//! [`Packed`]: weights in codes, and what is computed with them as they are.
+//! [`Packed`]: quantized weights, and operations on them as they are.
 //!
-//! `mlx-rs` knows affine codes only; the C interface has one set of functions for all modes.
+//! `mlx-rs` supports only affine codes; the C interface has one set of functions for all modes.
 
 use std::ffi::CStr;
 
 use super::{Array, Dtype, Result, op};
 
-/// How codes stand for numbers.
+/// How codes encode numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// scale · code + bias.
     Affine,
-    /// 4-bit floats with an exponent for every 32 of them.
+    /// 4-bit floats with an exponent for each 32.
     Mxfp4,
-    /// 8-bit floats with an exponent for every 32 of them.
+    /// 8-bit floats with an exponent for each 32.
     Mxfp8,
-    /// 4-bit floats with an 8-bit float for every 16 of them.
+    /// 4-bit floats with an 8-bit float for each 16.
     Nvfp4,
 }
 
 /// Mode, bits and group size of codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packing {
-    /// How codes stand for numbers.
+    /// How codes encode numbers.
     pub mode: Mode,
-    /// Bits a code: 2, 3, 4, 5, 6 or 8.
+    /// Bits per code: 2, 3, 4, 5, 6 or 8.
     pub bits: i32,
-    /// Elements that share a scale: 32, 64 or 128; 16 in one of the modes.
+    /// Elements per scale: 32, 64 or 128; 16 in `nvfp4`.
     pub group_size: i32,
 }
 
@@ -37,7 +37,7 @@ pub struct Packed {
     pub codes: Array,
     /// `[…, out, in / group_size]`: floats in affine sets, else u8.
     pub scales: Array,
-    /// As scales, in affine sets alone.
+    /// As scales; only in affine sets.
     pub biases: Option<Array>,
     /// Mode, bits and group size.
     pub packing: Packing,
@@ -53,7 +53,7 @@ impl Mode {
         }
     }
 
-    /// The mode without biases that has these bits and this group size.
+    /// The mode without biases with these bits and this group size.
     #[must_use]
     pub fn of_floats(bits: i32, group_size: i32) -> Option<Self> {
         match (bits, group_size) {
@@ -65,13 +65,13 @@ impl Mode {
     }
 }
 
-/// A number that is given.
+/// An optional integer with a value.
 fn given(value: i32) -> mlx_sys::mlx_optional_int {
     mlx_sys::mlx_optional_int { value, has_value: true }
 }
 
 impl Packed {
-    /// The numbers that it stands for; in affine sets in the dtype of the scales, else in this one.
+    /// Dequantizes: affine sets to the dtype of the scales, others to this one.
     pub(crate) fn dequantize(&self, dtype: Dtype) -> Result<Array> {
         let affine = self.packing.mode == Mode::Affine;
         let dtype = mlx_sys::mlx_optional_dtype { value: dtype.into(), has_value: !affine };
@@ -115,7 +115,7 @@ impl Packed {
         })
     }
 
-    /// The product with the chosen of several matrices, as [`Array::matmul_of`].
+    /// The product with chosen matrices, as [`Array::matmul_of`].
     pub(crate) fn matmul_of(&self, x: &Array, indices: &Array) -> Result<Array> {
         self.with(|biases, none, bits, group_size, out, stream| {
             // SAFETY: live handles, or empty ones where the function takes none; the mode's name is static.
@@ -139,7 +139,7 @@ impl Packed {
         })
     }
 
-    /// The same change of every member.
+    /// Applies a function to every member.
     pub(crate) fn map(&self, change: impl Fn(&Array) -> Result<Array>) -> Result<Self> {
         Ok(Self {
             codes: change(&self.codes)?,
@@ -149,12 +149,12 @@ impl Packed {
         })
     }
 
-    /// Everything it holds.
+    /// All arrays it holds.
     pub(crate) fn arrays(&self) -> Vec<&Array> {
         [&self.codes, &self.scales].into_iter().chain(&self.biases).collect()
     }
 
-    /// A call with the biases or an empty handle in their place, an empty handle, bits and group size.
+    /// Makes a call with the biases (or an empty handle), an empty handle, bits and group size.
     fn with(
         &self,
         call: impl FnOnce(
@@ -166,7 +166,7 @@ impl Packed {
             mlx_sys::mlx_stream,
         ) -> std::ffi::c_int,
     ) -> Result<Array> {
-        // SAFETY: makes an empty handle, which stands for an argument that is not given and holds no memory.
+        // SAFETY: makes an empty handle, which means an absent argument and holds no memory.
         let none = unsafe { mlx_sys::mlx_array_new() };
         let biases = self.biases.as_ref().map_or(none, |biases| biases.0.as_ptr());
         let Packing { bits, group_size, .. } = self.packing;

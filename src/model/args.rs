@@ -1,4 +1,4 @@
-//! Reading `config.json`: every value a family needs, typed, or an error that names it.
+//! Typed values of `config.json`, or an error that names the value.
 
 use serde_json::{Map, Value};
 
@@ -36,12 +36,13 @@ impl<'c> Args<'c> {
         }
     }
 
-    /// A positive integer that has to be given.
+    /// A required positive integer.
     pub(super) fn required_size(&self, name: &str) -> Result<usize, ConfigError> {
         self.size(name)?.ok_or_else(|| missing(name))
     }
 
-    /// A positive integer that a text model's own configuration may leave out, as published vision-language models do.
+    /// A positive integer that the text model's part of the configuration may leave out, as in published vision-language
+    /// models.
     pub(super) fn size_or(&self, name: &str, default: Option<u64>) -> Result<usize, ConfigError> {
         let default = default.filter(|_| self.text.is_nested()).and_then(|size| usize::try_from(size).ok());
         self.size(name)?.or(default).ok_or_else(|| missing(name))
@@ -52,7 +53,7 @@ impl<'c> Args<'c> {
         self.get(name).map(|value| finite(name, value)).transpose()
     }
 
-    /// A truth value, or `default`.
+    /// A boolean, or `default`.
     pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, ConfigError> {
         match self.get(name) {
             None => Ok(default),
@@ -60,20 +61,19 @@ impl<'c> Args<'c> {
         }
     }
 
-    /// A word, if given.
+    /// A string, if given.
     pub(super) fn word(&self, name: &str) -> Result<Option<&'c str>, ConfigError> {
         self.get(name).map(|value| value.as_str().ok_or_else(|| wrong(name, value, "a string"))).transpose()
     }
 
-    /// A list of words, if given.
+    /// A list of strings, if given.
     pub(super) fn words(&self, name: &str) -> Result<Option<Vec<&'c str>>, ConfigError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let words = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         words.map(Some).ok_or_else(|| wrong(name, value, "a list of strings"))
     }
 
-    /// Query heads, key/value heads (as many where the configuration does not say) and head width (an equal share of
-    /// `hidden`).
+    /// Query heads, key/value heads (by default as many) and head width (by default an equal share of `hidden`).
     pub(super) fn heads(&self, hidden: usize) -> Result<(usize, usize, usize), ConfigError> {
         let lifted = |value: Option<u64>, name: &str| match value {
             None => Ok(None),
@@ -102,7 +102,7 @@ impl<'c> Args<'c> {
         Ok((heads, kv_heads, head_dim))
     }
 
-    /// The values that planning needs.
+    /// The whole configuration.
     pub(super) fn config(&self) -> &'c ModelConfig {
         self.config
     }
@@ -124,25 +124,25 @@ impl<'c> Args<'c> {
             .transpose()
     }
 
-    /// A list of whole numbers, if given.
+    /// A list of non-negative integers, if given.
     pub(super) fn numbers(&self, name: &str) -> Result<Option<Vec<u64>>, ConfigError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let numbers = value.as_array().and_then(|list| list.iter().map(Value::as_u64).collect());
-        numbers.map(Some).ok_or_else(|| wrong(name, value, "a list of whole numbers"))
+        numbers.map(Some).ok_or_else(|| wrong(name, value, "a list of non-negative integers"))
     }
 
-    /// A number that is multiplied by or divided by, or `default`.
+    /// A positive number, or `default`.
     pub(super) fn factor(&self, name: &str, default: f64) -> Result<f64, ConfigError> {
         positive(name, self.number(name)?.unwrap_or(default))
     }
 }
 
-/// A value that has to be given and is not.
+/// The error for a required value that is absent.
 pub(super) fn missing(name: &str) -> ConfigError {
     ConfigError::Missing(name.to_owned())
 }
 
-/// A value that is not `wanted`.
+/// The error for a value that is not `wanted`.
 pub(super) fn wrong(name: &str, value: &Value, wanted: &'static str) -> ConfigError {
     ConfigError::Wrong { name: name.to_owned(), value: value.clone(), wanted }
 }

@@ -1,4 +1,4 @@
-//! [`Decoder`]: blocks between an embedding and a head. Every family here is one, with blocks of its own making.
+//! [`Decoder`]: an embedding, blocks and a head. Every family is one; families differ in their blocks.
 
 use super::sizes::Sizes;
 use super::{Model, ModelError};
@@ -13,36 +13,36 @@ use crate::weights::{WeightMap, WeightsError};
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) attention: Attention,
-    /// Which of the model's rotations its queries and keys take; `None` is none.
+    /// Index of the rotation of its queries and keys among the model's; `None` does not rotate.
     pub(super) rope: Option<usize>,
     pub(super) feed_forward: FeedForward,
     pub(super) attention_norms: Around,
     pub(super) feed_forward_norms: Around,
 }
 
-/// The norms of what is added to the residual stream.
+/// The norms before and after a part of a block.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) before: Option<RmsNorm>,
     pub(super) after: Option<RmsNorm>,
 }
 
-/// What follows attention.
+/// The part of a block after attention.
 #[derive(Debug)]
 pub(super) enum FeedForward {
     Dense(Mlp),
     Experts(Experts),
 }
 
-/// What a family multiplies by on the way; `None` is 1.
+/// Factors of a family; `None` is 1.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Multipliers {
     pub(super) embedding: Option<f32>,
     pub(super) residual: Option<f32>,
-    /// Whether the residual stream is kept within what f16 can hold, where it is f16.
+    /// Whether an f16 residual stream is clipped to the range of f16.
     pub(super) bounded: bool,
     pub(super) logits: Option<f32>,
-    /// A bound that logits approach: cap · tanh(x / cap).
+    /// Soft cap of the logits: cap · tanh(x / cap).
     pub(super) logits_softcap: Option<f32>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Decoder {
 }
 
 impl Around {
-    /// What is added to x.
+    /// The part's contribution to the residual stream x.
     fn apply(&self, x: &Array, inside: impl FnOnce(&Array) -> mlx::Result<Array>) -> mlx::Result<Array> {
         let y = match &self.before {
             Some(norm) => inside(&norm.forward(x)?)?,
@@ -98,7 +98,7 @@ impl Block {
 }
 
 impl Multipliers {
-    /// The residual stream with what a part of a block adds.
+    /// Adds the contribution y of a part to the residual stream x.
     fn join(&self, x: &Array, y: Array) -> mlx::Result<Array> {
         let y = scaled(y, self.residual)?;
         if self.bounded && x.dtype() == Dtype::Float16 {
@@ -109,10 +109,10 @@ impl Multipliers {
     }
 }
 
-/// A layer that is being built: takes its parts by their names.
+/// A layer under construction, which takes its parts by their names.
 pub(super) struct Layer<'l, 'p> {
     weights: &'l mut WeightMap<'p>,
-    /// Counted from 0.
+    /// Layer number, from 0.
     pub(super) number: usize,
     module: String,
     hidden: usize,
@@ -120,7 +120,7 @@ pub(super) struct Layer<'l, 'p> {
 }
 
 impl Layer<'_, '_> {
-    /// Its entry of a list of all layers.
+    /// This layer's entry in a list for all layers.
     pub(super) fn of<T: Copy + Default>(&self, layers: &[T]) -> T {
         layers.get(self.number).copied().unwrap_or_default()
     }
@@ -140,12 +140,12 @@ impl Layer<'_, '_> {
         Ok(FeedForward::Dense(Mlp::fused(self.weights, &format!("{}.mlp", self.module), shape)?))
     }
 
-    /// The mixture of this name.
+    /// The mixture of experts with this name.
     pub(super) fn experts(&mut self, name: &str, shape: ExpertsShape) -> Result<FeedForward, WeightsError> {
         Ok(FeedForward::Experts(Experts::new(self.weights, &format!("{}.{name}", self.module), shape)?))
     }
 
-    /// The norms of these names before and after.
+    /// The norms with these names.
     pub(super) fn norms(
         &mut self,
         before: Option<&str>,
@@ -158,7 +158,7 @@ impl Layer<'_, '_> {
         Ok(Around { before: norm(before)?, after: norm(after)? })
     }
 
-    /// The block of most families: a norm before attention, a norm before what follows it.
+    /// The block of most families: a norm before attention and one before the feed-forward network.
     pub(super) fn pre_norm_block(
         &mut self,
         rope: Option<usize>,
@@ -220,8 +220,8 @@ impl Model for Decoder {
         let on_cpu = mlx::device() == Device::Cpu;
         for block in &self.blocks {
             x = block.forward(&x, &rotations, batch, &self.multipliers)?;
-            // On the CPU it takes as long to describe a block for one token as to compute its small parts, so each is
-            // computed while the next is described.
+            // For one token on the CPU, MLX takes about as long to build a block's graph as to compute it, so each block is
+            // computed while the next is built.
             if on_cpu {
                 async_eval([&x])?;
             }

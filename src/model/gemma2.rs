@@ -1,7 +1,7 @@
 //! `gemma2` (<https://arxiv.org/abs/2408.00118>).
 //!
-//! Norms before and after attention and feed-forward network, their gains stored as what they differ from 1 by; bounded
-//! products and logits; every other layer has a sliding window.
+//! Norms before and after attention and feed-forward network, whose weights are stored minus 1; soft-capped attention and
+//! logits; every other layer has a sliding window.
 
 use half::bf16;
 
@@ -31,7 +31,7 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
     })
 }
 
-/// Attention of Gemma's families; `cap` bounds its products where the configuration does not say.
+/// Attention of the Gemma families; `cap` is the default soft cap of its scores.
 pub(super) fn attention(
     args: &Args<'_>,
     sizes: &Sizes,
@@ -43,8 +43,7 @@ pub(super) fn attention(
     Ok(AttentionSpec { bias, output_bias: bias, scale, softcap, ..AttentionSpec::plain(sizes.attention) })
 }
 
-/// Embeddings times √hidden, rounded as where they were trained; `cap` bounds logits where the configuration does not
-/// say.
+/// Embeddings are multiplied by √hidden, rounded to bf16 as in training; `cap` is the default soft cap of logits.
 pub(super) fn multipliers(
     args: &Args<'_>,
     sizes: &Sizes,
@@ -56,7 +55,7 @@ pub(super) fn multipliers(
     Ok(Multipliers { embedding: Some(embedding), logits_softcap, ..Multipliers::default() })
 }
 
-/// A bound, if there is one: null is none where the configuration says null, and `default` where it says nothing.
+/// A soft cap, if there is one. An explicit `null` means none; an absent field means `default`.
 fn softcap(args: &Args<'_>, name: &str, default: Option<f64>) -> Result<Option<f32>, ConfigError> {
     let default = if args.mentions(name) { None } else { default };
     let cap = args.number(name)?.or(default).map(|cap| positive(name, cap)).transpose()?;
@@ -64,7 +63,7 @@ fn softcap(args: &Args<'_>, name: &str, default: Option<f64>) -> Result<Option<f
     Ok(cap.map(|cap| cap as f32))
 }
 
-/// One layer of Gemma's families.
+/// One layer of the Gemma families.
 pub(super) fn block(
     layer: &mut Layer<'_, '_>,
     rope: usize,

@@ -1,7 +1,7 @@
 //! `gemma3_text`: the text model of Gemma 3 (<https://arxiv.org/abs/2503.19786>).
 //!
-//! As `gemma2` without bounds, with heads of queries and keys normalized; five layers with a sliding window and a base
-//! of their own for each layer without.
+//! As `gemma2` without soft caps, with normalized query and key heads. Five layers with a sliding window and their own
+//! rotary base alternate with one layer without.
 
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};

@@ -1,6 +1,6 @@
 //! `granite`: Granite 3 (<https://arxiv.org/abs/2405.04324>).
 //!
-//! As `llama`, with multipliers on embeddings, attention, what blocks add, and logits.
+//! As `llama`, with multipliers on embeddings, attention, residual contributions and logits.
 
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};

@@ -1,6 +1,6 @@
 //! `mixtral` (<https://arxiv.org/abs/2401.04088>).
 //!
-//! As `mistral`, with a mixture of experts in the place of the feed-forward network.
+//! As `mistral`, with a mixture of experts in place of the feed-forward network.
 
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};

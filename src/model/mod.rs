@@ -1,8 +1,9 @@
-//! What computes: one file a family, named as its `model_type`, built strictly from a `WeightMap`.
+//! The models: one file per family, named after its `model_type`. Each is built from a `WeightMap` that must have exactly
+//! the tensors it needs.
 //!
-//! Inside, every family file stands in the same order: what it reads of `config.json`, its blocks, the model. What is
-//! common to them is in `nn`; what is done with a model (prompts in pieces, single steps, scores) is in [`run`].
-//! No family samples, tokenizes or opens a file.
+//! Every family file has the same order: the values it reads from `config.json`, its blocks, the model. Shared parts are in
+//! `nn`; running a model (prompts in chunks, single steps, scores) is in [`run`]. No family samples, tokenizes or opens a
+//! file, and the table of families is `checkpoint::Family`.
 
 mod args;
 mod decoder;
@@ -32,10 +33,10 @@ use crate::nn::{Batch, Cache};
 
 /// A causal language model.
 pub trait Model: Send + std::fmt::Debug {
-    /// Tokens there are; ids from here on are not known to it.
+    /// Number of tokens. Ids from this number on are unknown to the model.
     fn vocabulary(&self) -> usize;
 
-    /// Positions it was made for, where its configuration says.
+    /// Context length in positions, if the configuration gives it.
     fn context(&self) -> Option<usize>;
 
     /// A cache for a new sequence.
@@ -45,12 +46,12 @@ pub trait Model: Send + std::fmt::Debug {
     /// cache → `[B, T, hidden]`.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     fn hidden(&self, tokens: &Array, batch: &mut Batch<'_>) -> Result<Array>;
 
     /// Hidden states `[B, T, hidden]` → logits `[B, T, vocabulary]`.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     fn logits(&self, hidden: &Array) -> Result<Array>;
 }

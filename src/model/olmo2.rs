@@ -1,6 +1,6 @@
 //! `olmo2` (<https://arxiv.org/abs/2501.00656>).
 //!
-//! Norms after attention and feed-forward network, not before; queries and keys normalized over all heads at once.
+//! Norms after attention and feed-forward network instead of before; queries and keys are normalized over all heads.
 
 use super::args::Args;
 use super::decoder::{Block, Decoder, Multipliers};

@@ -1,6 +1,6 @@
 //! `qwen3_moe`: the mixtures of Qwen 3 (<https://arxiv.org/abs/2505.09388>).
 //!
-//! As `qwen3`, with a mixture of experts in the place of most feed-forward networks.
+//! As `qwen3`, with a mixture of experts in place of most feed-forward networks.
 
 use super::args::Args;
 use super::decoder::{Decoder, Multipliers};

@@ -1,4 +1,4 @@
-//! [`build`]: from a configuration and weights to the model that runs them.
+//! [`build`]: builds the model for a configuration from its weights.
 
 use super::{
     Model, ModelError, gemma2, gemma3_text, granite, llama, mixtral, olmo2, phi3, qwen2, qwen3, qwen3_moe,
@@ -27,10 +27,10 @@ fn builder(architecture: Architecture) -> Builder {
     }
 }
 
-/// Tensors that some writers leave in a checkpoint and no model reads.
+/// Endings of tensors that some writers leave in a checkpoint and no model reads.
 const IGNORABLE: [&str; 2] = [".rotary_emb.inv_freq", ".attention.masked_bias"];
 
-/// Builds the model that a configuration asks for, taking every tensor it needs; none may be left.
+/// Builds the model for a configuration. It takes every tensor it needs; none may be left.
 ///
 /// # Errors
 /// An unsupported family or configuration, or tensors that do not fit the configuration.

@@ -1,5 +1,5 @@
-//! Rotary positions as `config.json` spells them: `rope_parameters` in newer files, `rope_theta` and `rope_scaling` in
-//! older ones.
+//! Reads rotary positions from `config.json`: `rope_parameters` in newer files, `rope_theta` and `rope_scaling` in older
+//! ones.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::ConfigError;
 use super::args::{Args, finite, missing, positive, wrong};
 use crate::nn::{RopeSpec, Scaling};
 
-/// Where older files keep the base, and what it is when nothing is said.
+/// The field of the base in older files, and its default.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Theta {
     pub(super) name: &'static str,
@@ -15,13 +15,13 @@ pub(super) struct Theta {
 }
 
 impl Theta {
-    /// `rope_theta`, or else this.
+    /// `rope_theta`, with this default.
     pub(super) fn or(default: f64) -> Self {
         Self { name: "rope_theta", default }
     }
 }
 
-/// The rotation of a model whose layers all rotate alike.
+/// The rotation of a model that rotates all layers in the same way.
 pub(super) fn rope(args: &Args<'_>, head_dim: usize, theta: Theta) -> Result<RopeSpec, ConfigError> {
     let table = match args.object("rope_parameters")? {
         Some(table) => Some(table),
@@ -30,8 +30,8 @@ pub(super) fn rope(args: &Args<'_>, head_dim: usize, theta: Theta) -> Result<Rop
     Table { args, table }.lower(head_dim, theta)
 }
 
-/// The rotation of the layers of one type: newer files have a table for each type. In older ones `scaled` says whether
-/// `rope_scaling` is about these.
+/// The rotation of the layers of one type. Newer files have a table for each type; in older ones `scaled` says whether
+/// `rope_scaling` applies to this type.
 pub(super) fn rope_of(
     args: &Args<'_>,
     layer_type: &str,
@@ -85,7 +85,7 @@ impl<'c> Table<'_, 'c> {
         let kind = self.get("rope_type").or_else(|| self.get("type"));
         let kind = kind.map(|kind| kind.as_str().ok_or_else(|| wrong("rope_type", kind, "a string")));
         let scaling = match kind.transpose()?.unwrap_or("default") {
-            // Text has the same position along every axis of multimodal positions.
+            // For text, all axes of multimodal positions have the same position.
             "default" | "mrope" => Scaling::Default,
             "linear" => Scaling::Linear { factor: self.required("factor")? },
             "llama3" => Scaling::Llama3 {
@@ -95,7 +95,7 @@ impl<'c> Table<'_, 'c> {
                 original_context: self.required("original_max_position_embeddings")?,
             },
             "yarn" => self.yarn()?,
-            // The name that the first models of this kind had for it.
+            // The name in the first models of this kind.
             "longrope" | "su" => self.long(dims / 2)?,
             other => {
                 return Err(ConfigError::UnsupportedRope(other.to_owned()));
@@ -104,7 +104,7 @@ impl<'c> Table<'_, 'c> {
         Ok(RopeSpec { head_dim, dims, theta: base, scaling })
     }
 
-    /// How many dimensions of a head are rotated.
+    /// Number of rotated dimensions of a head.
     fn rotated(&self, head_dim: usize) -> Result<usize, ConfigError> {
         let name = "partial_rotary_factor";
         let part = match self.number(name)? {
@@ -124,7 +124,7 @@ impl<'c> Table<'_, 'c> {
         Ok(dims)
     }
 
-    /// The factor that is said, or the ratio of the context to the original one.
+    /// The given factor, or the ratio of the context to the original one.
     fn factor(&self, original_context: f64) -> Result<f64, ConfigError> {
         if let Some(factor) = self.number("factor")? {
             return positive("factor", factor);
@@ -181,7 +181,7 @@ impl<'c> Table<'_, 'c> {
         Ok(Scaling::Long { short, long, original_context, attention_factor })
     }
 
-    /// A factor for each period.
+    /// One factor for each period.
     fn factors(&self, name: &str, pairs: usize) -> Result<Vec<f64>, ConfigError> {
         let value = self.get(name).ok_or_else(|| missing(&format!("rope_scaling.{name}")))?;
         let list = value.as_array().ok_or_else(|| wrong(name, value, "a list of numbers"))?;

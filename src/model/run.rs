@@ -1,11 +1,11 @@
-//! What is done with a model: prompts in pieces, single steps, scores.
+//! Runs a model: prompts in chunks, single steps, scores.
 //!
 //! ```text
 //! prefill(tokens) ─▶ Logits ─ argmax or a sampler ─▶ Tokens ─▶ step ─▶ Logits ─▶ …
 //! ```
 //!
-//! Between two steps nothing but token ids passes through the host, and greedy decoding need not even wait for those:
-//! [`Logits::argmax`] gives tokens that [`step`] takes before they are known.
+//! Between two steps only token ids pass through the host, and greedy decoding does not even wait for those: [`step`] takes
+//! the tokens of [`Logits::argmax`] before they are computed.
 
 use std::ops::ControlFlow;
 
@@ -13,17 +13,17 @@ use super::Model;
 use crate::mlx::{self, Array, Device, Result, async_eval, eval};
 use crate::nn::{Batch, Cache};
 
-/// The next token of each sequence of a batch, perhaps not computed yet.
+/// The next token of each sequence of a batch, possibly not computed yet.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     ids: Array,
-    /// The highest of them, if they came from outside: a model has to know it.
+    /// The highest id, if the ids came from a caller: it has to be below the vocabulary's size.
     highest: Option<u32>,
-    /// The logit of each, if they were chosen by that.
+    /// The logit of each, if they were chosen by [`Logits::argmax`].
     logits: Option<Array>,
 }
 
-/// Scores of every possible next token for each sequence of a batch, perhaps not computed yet.
+/// Scores of every possible next token for each sequence of a batch, possibly not computed yet.
 #[derive(Debug, Clone)]
 pub struct Logits(Array);
 
@@ -31,25 +31,25 @@ impl Tokens {
     /// One known token for each sequence.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     pub fn new(ids: &[u32]) -> Result<Self> {
         let array = Array::from_u32(ids, &[mlx::int(ids.len())?, 1])?;
         Ok(Self { ids: array, highest: ids.iter().max().copied(), logits: None })
     }
 
-    /// Waits for them: one id for each sequence.
+    /// Waits for the ids, one for each sequence.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     pub fn ids(&self) -> Result<Vec<u32>> {
         self.ids.to_u32()
     }
 
-    /// Waits for them: the logit of each, for tokens that were chosen by [`Logits::argmax`]. NaN or an infinity where
-    /// there was none to choose.
+    /// Waits for the logit of each token that was chosen by [`Logits::argmax`]. NaN or an infinity where no logit was
+    /// finite.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     pub fn logits(&self) -> Result<Vec<f32>> {
         self.logits.as_ref().map_or(Ok(Vec::new()), Array::to_f32)
     }
@@ -57,34 +57,34 @@ impl Tokens {
     /// Starts computing them.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     pub fn start(&self) -> Result<()> {
         async_eval([&self.ids].into_iter().chain(&self.logits))
     }
 }
 
 impl Logits {
-    /// The likeliest token of each sequence, not waited for.
+    /// The most likely token of each sequence, without waiting for it.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     pub fn argmax(&self) -> Result<Tokens> {
         let batch = self.0.dim(0);
         let ids = self.0.argmax()?.reshape(&[batch, 1])?;
         Ok(Tokens { ids, highest: None, logits: Some(self.0.highest()?) })
     }
 
-    /// Waits for them: f32, row-major `[B, vocabulary]`.
+    /// Waits for the logits: f32, row-major `[B, vocabulary]`.
     ///
     /// # Errors
-    /// What MLX says.
+    /// A failure of MLX.
     pub fn values(&self) -> Result<Vec<f32>> {
         self.0.to_f32()
     }
 }
 
-/// How many prompt tokens go through the model at once: enough to fill the device, few enough that a caller can step
-/// in between, and that on the CPU what is computed on the way stays small beside the weights.
+/// Number of prompt tokens that go through the model at once: enough to fill the device; few enough that a caller can
+/// step other sequences in between, and that intermediate results on the CPU stay small compared to the weights.
 #[must_use]
 pub fn chunk() -> usize {
     match mlx::device() {
@@ -93,11 +93,11 @@ pub fn chunk() -> usize {
     }
 }
 
-/// Runs a prompt (at least one token) through the model in pieces of at most `chunk` tokens, and gives the logits
-/// after its last token. `each` hears how many tokens are done and may end it, which gives `None`.
+/// Runs a prompt (at least one token) through the model in chunks of at most `chunk` tokens, and returns the logits after
+/// its last token. `each` is told how many tokens are done and may stop it; the result is then `None`.
 ///
 /// # Errors
-/// A token that the model does not know, or what MLX says.
+/// A token outside the vocabulary, or a failure of MLX.
 pub fn prefill(
     model: &dyn Model,
     cache: &mut Cache,
@@ -126,16 +126,16 @@ pub fn prefill(
 /// Runs one token through the model.
 ///
 /// # Errors
-/// A token that the model does not know, or what MLX says.
+/// A token outside the vocabulary, or a failure of MLX.
 pub fn step(model: &dyn Model, cache: &mut Cache, tokens: &Tokens) -> Result<Logits> {
     step_batch(model, [cache], tokens)
 }
 
-/// Runs one token of each of several sequences through the model, reading its weights once for all of them. Each goes
-/// on from its own cache, wherever that stands, as if it were alone; the logits are in the order of the caches.
+/// Runs one token of each of several sequences through the model, reading its weights once. Each sequence continues from
+/// its own cache, at its own position; the logits are in the order of the caches.
 ///
 /// # Errors
-/// As many caches as tokens are needed. A token that the model does not know, or what MLX says.
+/// Different numbers of caches and tokens, a token outside the vocabulary, or a failure of MLX.
 pub fn step_batch<'c>(
     model: &dyn Model,
     caches: impl IntoIterator<Item = &'c mut Cache>,
@@ -148,11 +148,11 @@ pub fn step_batch<'c>(
     logits_of_one(model, &hidden)
 }
 
-/// Runs a whole text through the model in pieces and gives every position's logits to `each`: the first position of
-/// the piece and f32 row-major `[piece, vocabulary]`.
+/// Runs a whole text through the model in chunks and passes the logits of every position to `each`: the first position of
+/// the chunk and f32 row-major `[chunk, vocabulary]`.
 ///
 /// # Errors
-/// A token that the model does not know, what MLX says, or what `each` says.
+/// A token outside the vocabulary, a failure of MLX, or the error of `each`.
 pub fn score<E: From<mlx::Error>>(
     model: &dyn Model,
     cache: &mut Cache,
@@ -172,7 +172,7 @@ pub fn score<E: From<mlx::Error>>(
     Ok(())
 }
 
-/// MLX reads whatever memory an unknown token points to.
+/// Refuses unknown tokens: MLX would read past the embedding.
 fn check_known(model: &dyn Model, highest: Option<u32>) -> Result<()> {
     match highest {
         Some(id) if id as usize >= model.vocabulary() => {

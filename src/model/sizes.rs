@@ -1,11 +1,11 @@
-//! [`Sizes`]: what every family here reads of `config.json`.
+//! [`Sizes`]: the values of `config.json` that every family reads.
 
 use super::ConfigError;
 use super::args::Args;
 use crate::checkpoint::NormOffset;
 use crate::nn::{Activation, AttentionShape, MlpShape, NormSpec, Window};
 
-/// What every family here reads of `config.json`.
+/// The values of `config.json` that every family reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) attention: AttentionShape,
@@ -14,12 +14,12 @@ pub(super) struct Sizes {
     pub(super) vocabulary: usize,
     pub(super) context: Option<usize>,
     eps: f32,
-    /// Whether norm weights are stored as what they differ from 1 by.
+    /// Whether norm weights are stored minus 1.
     plus_one: bool,
 }
 
 impl Sizes {
-    /// Reads them. What the file leaves out is the family's default, if there is one.
+    /// Reads the values; the family's defaults replace absent ones.
     pub(super) fn lower(args: &Args<'_>) -> Result<Self, ConfigError> {
         let (config, defaults) = (args.config(), args.family().defaults);
         let hidden = args.size_or("hidden_size", config.hidden_size)?;
@@ -52,7 +52,7 @@ impl Sizes {
         NormSpec { eps: self.eps, plus_one: self.plus_one }
     }
 
-    /// Each layer's window: as `layer_types` says, else `sliding_window` where `is_sliding` says so of the layer.
+    /// Each layer's window: according to `layer_types`, else `sliding_window` for the layers that `is_sliding` accepts.
     pub(super) fn windows(
         &self,
         args: &Args<'_>,
@@ -78,7 +78,7 @@ impl Sizes {
     }
 }
 
-/// Checks that the configuration asks for this activation, under either of its names, or for none.
+/// Checks that the configuration gives this activation, under either of its names, or none.
 pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Result<(), ConfigError> {
     let known = match activation {
         Activation::Silu => "silu",
@@ -100,7 +100,7 @@ pub(super) fn expect_activation(args: &Args<'_>, activation: Activation) -> Resu
     Ok(())
 }
 
-/// How many of `count` experts a token takes.
+/// The number of experts, of `count`, that a token takes.
 pub(super) fn experts_taken(args: &Args<'_>, count: usize) -> Result<usize, ConfigError> {
     let taken = args.required_size("num_experts_per_tok")?;
     if taken > count {

@@ -31,7 +31,7 @@ pub(super) fn build(config: &ModelConfig, weights: &mut WeightMap<'_>) -> Result
     })
 }
 
-/// Whether each layer rotates: as `no_rope_layers` says (1 is yes), else all but every `no_rope_layer_interval`th.
+/// Whether each layer rotates: according to `no_rope_layers` (1 is yes), else all but every `no_rope_layer_interval`th.
 fn rotates(args: &Args<'_>, sizes: &Sizes) -> Result<Vec<bool>, ConfigError> {
     let interval = args.size("no_rope_layer_interval")?.unwrap_or(4);
     match args.numbers("no_rope_layers")? {

@@ -18,7 +18,7 @@ pub struct AttentionShape {
     pub head_dim: usize,
 }
 
-/// What a family makes of attention.
+/// The attention of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttentionSpec {
     /// Head counts and widths.
@@ -31,22 +31,22 @@ pub struct AttentionSpec {
     pub output_bias: bool,
     /// How queries and keys are normalized before they are rotated.
     pub norm: HeadNorm,
-    /// What products of queries and keys are multiplied by.
+    /// Factor of the scores (products of queries and keys).
     pub scale: f64,
-    /// A bound that those products approach: cap · tanh(x / cap).
+    /// Soft cap of the scores: cap · tanh(x / cap).
     pub softcap: Option<f32>,
-    /// How far back it sees.
+    /// Sliding window.
     pub window: Window,
 }
 
 /// How queries and keys are normalized.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HeadNorm {
-    /// Not at all.
+    /// No normalization.
     None,
-    /// Each head for itself.
+    /// Each head by itself.
     Each(NormSpec),
-    /// All heads as one.
+    /// All heads together.
     Whole(NormSpec),
 }
 
@@ -65,7 +65,7 @@ pub struct Attention {
     window: Window,
 }
 
-/// What queries and keys are multiplied by after their normalization.
+/// Norm weights of queries and keys.
 #[derive(Debug)]
 enum NormWeights {
     None,
@@ -83,7 +83,7 @@ enum NormWeights {
 }
 
 impl AttentionSpec {
-    /// What most families do: no biases, no norms, products divided by √`head_dim`, everything seen.
+    /// The attention of most families: no biases, no norms, scores divided by √`head_dim`, no window.
     #[must_use]
     pub fn plain(shape: AttentionShape) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "head widths are small")]
@@ -102,10 +102,10 @@ impl AttentionSpec {
 }
 
 impl Attention {
-    /// Takes the projections (and norms) of `<module>`, which is that of layer number `layer`.
+    /// Takes the projections (and norms) of `<module>` in layer number `layer`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn new(
         weights: &mut WeightMap<'_>,
         module: &str,
@@ -138,7 +138,7 @@ impl Attention {
         })
     }
 
-    /// x `[B, T, hidden]` at the positions after those in the caches → the same shape. `rotation` is the rotation of those
+    /// x `[B, T, hidden]` at the positions after those in the caches → the same shape. `rotation` is that of these
     /// positions; without it nothing is rotated.
     pub(crate) fn forward(
         &self,
@@ -166,7 +166,7 @@ impl Attention {
         self.output.forward(&joined)
     }
 
-    /// Queries, keys and values side by side; queries and keys normalized where all heads are normalized as one.
+    /// Queries, keys and values side by side; normalizes queries and keys if all heads are normalized together.
     fn normalized_whole(&self, projected: Array) -> Result<Array> {
         let NormWeights::Whole { queries, keys, eps } = &self.norm else { return Ok(projected) };
         let (batch, count, width) = (projected.dim(0), projected.dim(1), projected.dim(2));
@@ -177,11 +177,11 @@ impl Attention {
         Array::concatenate(&[&queries, &keys, &part(second, width)?], 2)
     }
 
-    /// Queries `[B, heads, T, d]`, keys and values `[B, kv_heads, T, d]` → values as each query weighs those that its
-    /// own sequence has seen: `[B, heads, T, d]`.
+    /// Queries `[B, heads, T, d]`, keys and values `[B, kv_heads, T, d]` → for each query, the weighted mean of the values
+    /// of its own sequence: `[B, heads, T, d]`.
     fn mix(&self, queries: &Array, keys: &Array, values: &Array, caches: &mut Batch<'_>) -> Result<Array> {
-        // MLX has no kernel for bounded products, and on the CPU its own attention is a dozen operations, which is what
-        // a step of a batch would mostly be.
+        // MLX has no kernel with a soft cap, and on the CPU its attention is a dozen operations, which would dominate a
+        // step of a batch.
         let by_parts = self.softcap.is_some() || (caches.count() == 1 && mlx::device() == Device::Cpu);
         let queries = if by_parts { &queries.scaled(self.scale)? } else { queries };
         let count = caches.count();
@@ -205,7 +205,7 @@ impl Attention {
         Array::concatenate(&mixed.iter().collect::<Vec<_>>(), 0)
     }
 
-    /// Attention of one sequence, whose queries are scaled: the heads that share keys are one product.
+    /// Attention of one sequence whose queries are scaled already: heads that share keys are one product.
     fn in_groups(&self, queries: &Array, keys: &Array, values: &Array, mask: &Mask) -> Result<Array> {
         let (count, width, groups) = (queries.dim(2), self.head_dim, self.heads / self.kv_heads);
         let queries = queries.reshape(&[1, self.kv_heads, groups * count, width])?;

@@ -3,10 +3,10 @@
 use super::{Cache, LayerCache};
 use crate::mlx::{Array, Error, Result};
 
-/// The sequences of one pass through a model. They have the same number of new tokens, and perhaps different numbers
-/// of positions before them.
+/// The sequences of one pass through a model. They have the same number of new tokens, after different numbers of
+/// positions.
 ///
-/// Everything but attention works on all of them at once, so that weights are read once for the whole batch.
+/// Everything but attention works on all sequences at once, so that weights are read once for the batch.
 #[derive(Debug)]
 pub struct Batch<'c> {
     caches: Vec<&'c mut Cache>,
@@ -14,10 +14,10 @@ pub struct Batch<'c> {
 }
 
 impl<'c> Batch<'c> {
-    /// Tokens `[B, T]` and the B caches that they go on from.
+    /// Tokens `[B, T]` and the B caches that they continue.
     ///
     /// # Errors
-    /// Tokens of another number of sequences, or of none.
+    /// The tokens are those of another number of sequences, or of none.
     pub(crate) fn new(tokens: &Array, caches: impl IntoIterator<Item = &'c mut Cache>) -> Result<Self> {
         let caches: Vec<&mut Cache> = caches.into_iter().collect();
         match *tokens.shape() {
@@ -35,12 +35,12 @@ impl<'c> Batch<'c> {
         self.count
     }
 
-    /// Positions that each sequence has behind it.
+    /// Positions before the new ones, for each sequence.
     pub(crate) fn offsets(&self) -> impl Iterator<Item = usize> {
         self.caches.iter().map(|cache| cache.len())
     }
 
-    /// Positions that each sequence is going to have, as far as is known.
+    /// Expected final length of each sequence, at least its length after this pass.
     pub(crate) fn reaches(&self) -> impl Iterator<Item = usize> {
         self.caches.iter().map(|cache| cache.reach().max(cache.len() + self.count))
     }
@@ -48,13 +48,13 @@ impl<'c> Batch<'c> {
     /// One layer's part of one sequence's cache.
     ///
     /// # Errors
-    /// A cache of another model.
+    /// The cache belongs to another model.
     pub(crate) fn layer(&mut self, row: usize, layer: usize) -> Result<&mut LayerCache> {
         let cache = self.caches.get_mut(row).and_then(|cache| cache.layer_mut(layer));
         cache.ok_or_else(|| Error::new("a cache is of another model".to_owned()))
     }
 
-    /// Notes that the new positions went through all layers.
+    /// Records that the new positions went through all layers.
     pub(crate) fn advance(&mut self) {
         for cache in &mut self.caches {
             cache.advance(self.count);

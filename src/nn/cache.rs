@@ -3,7 +3,7 @@
 use super::Window;
 use crate::mlx::{self, Array, Result};
 
-/// Positions by which the buffers grow: seldom enough to make copies cheap, often enough to waste little.
+/// Buffers grow by this many positions: copies are rare, and little memory is wasted.
 const STEP: usize = 256;
 
 /// One sequence's cache of a whole model.
@@ -12,12 +12,12 @@ pub struct Cache {
     layers: Vec<LayerCache>,
     len: usize,
     reach: usize,
-    /// The longest text that a model with other positions for long texts counts as short.
+    /// The original context of a model that rotates longer sequences in another way.
     original_max_positions: Option<usize>,
 }
 
-/// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each. What a sliding window has passed is dropped
-/// when room is needed, so a windowed layer holds its window, what comes in at once, and a step.
+/// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each. Positions before a sliding window are dropped when
+/// room is needed, so a windowed layer holds its window, the new positions, and a step.
 #[derive(Debug, Clone, Default)]
 pub struct LayerCache {
     held: Option<(Array, Array)>,
@@ -34,7 +34,7 @@ impl Cache {
         Self { layers: vec![LayerCache::default(); layers], len: 0, reach: 0, original_max_positions: None }
     }
 
-    /// The same for a model that has other positions for texts longer than this.
+    /// Sets the original context of a model that rotates longer sequences in another way.
     #[must_use]
     pub(crate) fn with_original_max_positions(self, original_max_positions: Option<usize>) -> Self {
         Self { original_max_positions, ..self }
@@ -52,8 +52,8 @@ impl Cache {
         self.len == 0
     }
 
-    /// Whether a text of `reach` positions in all that has the first `len` in common with this one can go on from
-    /// there: nothing that it needs was dropped, and its positions are turned alike.
+    /// Whether a sequence of `reach` positions in total that shares the first `len` with this one can continue from there:
+    /// nothing that it needs was dropped, and its positions are rotated in the same way.
     #[must_use]
     pub fn can_resume(&self, len: usize, reach: usize) -> bool {
         let is_long = |reach: usize| self.original_max_positions.is_some_and(|longest| reach > longest);
@@ -63,9 +63,9 @@ impl Cache {
                 && self.layers.iter().all(|layer| layer.holds_before(len)))
     }
 
-    /// Forgets all positions from `len` on, so that another continuation can share the beginning. False, and nothing
-    /// is forgotten, where a sliding window has dropped what that continuation would need.
-    #[must_use = "where it is false nothing was forgotten"]
+    /// Drops all positions from `len` on, so that another continuation can share the beginning. Returns false, and drops
+    /// nothing, if a sliding window has dropped positions that the continuation would need.
+    #[must_use = "if it is false, nothing was dropped"]
     pub fn truncate(&mut self, len: usize) -> bool {
         if len >= self.len {
             return true;
@@ -83,21 +83,21 @@ impl Cache {
         true
     }
 
-    /// Says that the sequence is going to have so many positions. Families whose positions are stretched for long texts
-    /// alone have to know at its beginning; later it has no effect.
+    /// Sets the expected final length of the sequence. Families that rotate long sequences in another way need it before the
+    /// first position; later it has no effect.
     pub fn expect(&mut self, positions: usize) {
         if self.is_empty() {
             self.reach = self.reach.max(positions);
         }
     }
 
-    /// Positions that the sequence is going to have, as was said at its beginning.
+    /// Expected final length of the sequence in positions.
     #[must_use]
     pub fn reach(&self) -> usize {
         self.reach
     }
 
-    /// Bytes held.
+    /// Memory held, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.arrays().map(Array::bytes).sum()
@@ -108,12 +108,12 @@ impl Cache {
         self.layers.get_mut(layer)
     }
 
-    /// Notes that `count` further positions went through all layers.
+    /// Records that `count` further positions went through all layers.
     pub(crate) fn advance(&mut self, count: usize) {
         self.len += count;
     }
 
-    /// Everything it holds.
+    /// All arrays it holds.
     pub(crate) fn arrays(&self) -> impl Iterator<Item = &Array> {
         self.layers.iter().filter_map(|layer| layer.held.as_ref()).flat_map(|(keys, values)| [keys, values])
     }
@@ -132,8 +132,8 @@ impl LayerCache {
         self.len == 0
     }
 
-    /// Writes keys and values `[1, kv_heads, T, head_dim]` of the next T positions, and returns those of all positions
-    /// that any of these sees.
+    /// Appends keys and values `[1, kv_heads, T, head_dim]` of the next T positions, and returns those of all positions that
+    /// these can see.
     pub(crate) fn extend(&mut self, keys: &Array, values: &Array, window: Window) -> Result<(Array, Array)> {
         let count = usize::try_from(keys.dim(2)).unwrap_or(0);
         let (start, end) = (self.len, self.len + count);
@@ -143,8 +143,8 @@ impl LayerCache {
         let (held_keys, held_values) = match self.held.take() {
             Some((held_keys, held_values)) if capacity(&held_keys) >= end - base => (held_keys, held_values),
             Some((held_keys, held_values)) => {
-                // With a window what it has passed goes; then every copy has to make room for a step, or the next
-                // position would need one again.
+                // Positions before the window are dropped. Every copy makes room for a step, or the next position would
+                // need another copy.
                 let wanted = if from > base { end - from + STEP } else { end - base };
                 let kept = (from.max(base) - base, start - base);
                 base = from.max(base);
@@ -164,7 +164,7 @@ impl LayerCache {
         Ok(seen)
     }
 
-    /// Whether everything is still there that a position `len` would see.
+    /// Whether all positions that position `len` would see are still there.
     fn holds_before(&self, len: usize) -> bool {
         len == 0 || self.base <= first_seen(len, self.window)
     }
@@ -214,7 +214,7 @@ mod tests {
         Array::from_f32(&values, &[1, 1, mlx::int(values.len()).unwrap(), 1]).unwrap()
     }
 
-    /// Adds positions in these counts, and checks after each what is seen and that no more is held than is bounded.
+    /// Appends positions in these counts, and checks after each what is visible and that the memory stays bounded.
     #[track_caller]
     fn check(layer: &mut LayerCache, counts: &[usize], window: Window) {
         for count in counts {

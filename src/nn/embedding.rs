@@ -1,9 +1,9 @@
-//! [`Embedding`]: a row for each token.
+//! [`Embedding`]: a vector for each token.
 
 use crate::mlx::{Array, Result};
 use crate::weights::{Matrix, WeightMap, WeightsError};
 
-/// The token embedding, dense or in affine codes.
+/// The token embedding, dense or packed.
 #[derive(Debug)]
 pub struct Embedding {
     weight: Matrix,
@@ -13,7 +13,7 @@ impl Embedding {
     /// Takes `<module>.weight` `[vocabulary, width]`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn new(
         weights: &mut WeightMap<'_>,
         module: &str,

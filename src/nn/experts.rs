@@ -1,4 +1,4 @@
-//! [`Experts`]: a mixture of gated networks, of which each token takes a few (<https://arxiv.org/abs/2101.03961>).
+//! [`Experts`]: a mixture of gated networks; each token goes through a few of them (<https://arxiv.org/abs/2101.03961>).
 
 use super::{Activation, Linear};
 use crate::mlx::{self, Array, Dtype, Result};
@@ -11,18 +11,18 @@ pub struct ExpertsShape {
     pub hidden: usize,
     /// Width inside an expert.
     pub inner: usize,
-    /// How many experts there are.
+    /// Number of experts.
     pub count: usize,
-    /// How many a token takes.
+    /// Number of experts per token.
     pub taken: usize,
-    /// Whether the shares of those taken are made to add up to 1.
+    /// Whether the shares of a token's experts are normalized to a sum of 1.
     pub normalized: bool,
-    /// What an expert calls its gate, its up and its down projection where each has its own tensors. Stacked ones are
-    /// `gate_proj`, `up_proj` and `down_proj` everywhere.
+    /// Names of an expert's gate, up and down projections where each expert has its own tensors. Stacked ones are always
+    /// `gate_proj`, `up_proj` and `down_proj`.
     pub names: [&'static str; 3],
 }
 
-/// Σ share · down(silu(gate(x)) · up(x)) over the experts that a router gives the largest shares.
+/// Σ share · down(silu(gate(x)) · up(x)) over the experts with the largest shares of the router.
 #[derive(Debug)]
 pub struct Experts {
     router: Linear,
@@ -34,11 +34,11 @@ pub struct Experts {
 }
 
 impl Experts {
-    /// Takes `<module>.gate`, and the experts: those of `<module>.switch_mlp`, all in one tensor, or of
+    /// Takes `<module>.gate`, and the experts: from `<module>.switch_mlp`, which stacks them, or from
     /// `<module>.experts.<number>`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: ExpertsShape) -> Result<Self, WeightsError> {
         let ExpertsShape { hidden, inner, count, taken, normalized, names } = shape;
         let router = Linear::new(weights, &format!("{module}.gate"), count, hidden, false)?;

@@ -3,10 +3,10 @@
 use crate::mlx::{Array, Result};
 use crate::weights::{Matrix, WeightMap, WeightsError};
 
-/// A projection, dense or in affine codes; perhaps several that read the same input, their outputs side by side.
+/// A projection, dense or packed; or several projections of the same input, their outputs side by side.
 #[derive(Debug)]
 pub struct Linear {
-    /// One, unless several could not be put into one.
+    /// One matrix, or several that could not be stacked.
     weights: Vec<Matrix>,
     bias: Option<Array>,
 }
@@ -15,7 +15,7 @@ impl Linear {
     /// Takes `<module>.weight` `[out, in]` and, if it has one, `<module>.bias` `[out]`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn new(
         weights: &mut WeightMap<'_>,
         module: &str,
@@ -28,10 +28,10 @@ impl Linear {
         Ok(Self { weights: vec![matrix], bias })
     }
 
-    /// Takes several projections `<parent>.<name>` `[out, in]` of the same input as one, which is computed faster.
+    /// Takes several projections `<parent>.<name>` `[out, in]` of the same input as one, which is faster.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn stacked(
         weights: &mut WeightMap<'_>,
         parent: &str,

@@ -1,11 +1,11 @@
-//! Which keys a query may see.
+//! The keys that a query may see.
 
 use crate::mlx::{Array, Mask, Result};
 
-/// How far back a layer sees: so many positions, its own included; `None` is all.
+/// Number of positions that a layer sees, its own included; `None` is all.
 pub type Window = Option<usize>;
 
-/// Which of the last `keys` positions the last `queries` of them may see.
+/// The mask of the last `queries` of `keys` positions.
 pub(super) fn mask(queries: i32, keys: i32, window: Window) -> Result<Mask> {
     let window = window.and_then(|window| i32::try_from(window).ok()).filter(|&window| window < keys);
     match window {
@@ -21,7 +21,7 @@ pub(super) fn mask(queries: i32, keys: i32, window: Window) -> Result<Mask> {
 }
 
 impl Mask {
-    /// As bool `[queries, keys]`; `None` where everything is seen.
+    /// The mask as bool `[queries, keys]`; `None` if everything is visible.
     pub(super) fn allowed(&self, queries: i32, keys: i32) -> Result<Option<Array>> {
         match self {
             Self::Full => Ok(None),
@@ -39,7 +39,7 @@ impl Mask {
 mod tests {
     use super::*;
 
-    /// The allowed pairs as lines of `x` and `.`, one a query.
+    /// The allowed pairs as `x` and `.`, a word for each query.
     fn drawn(mask: &Mask) -> String {
         let Some(allowed) = mask.allowed(3, 4).unwrap() else { return format!("{mask:?}") };
         let width = usize::try_from(allowed.dim(1)).unwrap();

@@ -4,7 +4,7 @@ use super::Linear;
 use crate::mlx::{self, Array, Result};
 use crate::weights::{WeightMap, WeightsError};
 
-/// What the gate is made of.
+/// The activation of the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// x · sigmoid(x).
@@ -13,7 +13,7 @@ pub enum Activation {
     GeluTanh,
 }
 
-/// Widths, and how the network is stored.
+/// Widths, biases and activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MlpShape {
     /// Width of the residual stream.
@@ -22,11 +22,11 @@ pub struct MlpShape {
     pub inner: usize,
     /// Whether the projections have a bias.
     pub bias: bool,
-    /// What the gate is made of.
+    /// The activation of the gate.
     pub activation: Activation,
 }
 
-/// down(act(gate(x)) · up(x)), with gate and up as one.
+/// down(act(gate(x)) · up(x)), with gate and up as one projection.
 #[derive(Debug)]
 pub struct Mlp {
     gate_up: Linear,
@@ -53,7 +53,7 @@ impl Mlp {
     /// Takes `gate_proj`, `up_proj` and `down_proj` of `<module>`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, WeightsError> {
         let MlpShape { hidden, inner, bias, .. } = shape;
         let parts = [("gate_proj", inner), ("up_proj", inner)];
@@ -63,7 +63,7 @@ impl Mlp {
     /// Takes `gate_up_proj` and `down_proj` of `<module>`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn fused(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, WeightsError> {
         let MlpShape { hidden, inner, bias, .. } = shape;
         let gate_up = Linear::new(weights, &format!("{module}.gate_up_proj"), 2 * inner, hidden, bias)?;

@@ -1,7 +1,7 @@
-//! The parts that families are built of: projections, embeddings, norms, rotary positions, attention and its cache.
+//! The parts of models: projections, embeddings, norms, rotary positions, attention and its cache.
 //!
 //! Each part takes its tensors out of a [`WeightMap`](crate::weights::WeightMap) when it is built, with the shapes it
-//! needs, and computes lazily. Batches are the leading axis everywhere: `[B, T, width]`. Nothing here knows a family.
+//! needs, and computes lazily. The batch is the leading axis everywhere: `[B, T, width]`. Nothing here knows a family.
 
 mod attention;
 mod batch;

@@ -8,7 +8,7 @@ use crate::weights::{WeightMap, WeightsError};
 pub struct NormSpec {
     /// Added to the mean square.
     pub eps: f32,
-    /// Whether the weight is stored as what it differs from 1 by.
+    /// Whether the weight is stored minus 1.
     pub plus_one: bool,
 }
 
@@ -23,7 +23,7 @@ impl NormSpec {
     /// Takes the weight `<module>.weight` `[width]`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub(super) fn weight(
         self,
         weights: &mut WeightMap<'_>,
@@ -46,7 +46,7 @@ impl RmsNorm {
     /// Takes `<module>.weight` `[width]`.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// A tensor that is missing or does not fit.
     pub fn new(
         weights: &mut WeightMap<'_>,
         module: &str,

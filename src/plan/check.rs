@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::diagnostics_order::finish;
 use super::donor::{self, Donors};
-use super::plan::Refusal;
 use super::planned_operation::Context;
+use super::refusal::Refusal;
 use super::scope::{self, Facts};
 use super::{lint, operation, suggest, unmatched};
 use crate::checkpoint::{Checkpoint, ReadError, TensorIndex, Weights};

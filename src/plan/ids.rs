@@ -30,12 +30,12 @@ macro_rules! index {
 }
 
 index! {
-    /// A donor, by its position in [`Plan::donors`](super::Plan::donors).
+    /// A donor, by its position in `Plan::donors`.
     DonorId
 }
 
 index! {
-    /// A step, by its position in [`Plan::steps`](super::Plan::steps).
+    /// A step, by its position in `Plan::steps`.
     StepId
 }
 

@@ -43,8 +43,9 @@ pub use check::{
 };
 pub use donor::config_beside;
 pub use ids::StepId;
-pub use plan::{Plan, Refusal, Summary};
+pub use plan::{Plan, Summary};
 pub use program::{Member, Program};
+pub use refusal::Refusal;
 pub use step::Step;
 
 use crate::checkpoint::Checkpoint;

@@ -45,11 +45,6 @@ pub struct Summary {
 }
 
 /// Why there is no plan: every diagnostic, in file order.
-#[derive(Debug)]
-pub struct Refusal {
-    /// At least one of them is an error.
-    pub diagnostics: Vec<Diagnostic>,
-}
 
 impl Plan {
     /// The plan that edits nothing: the same path as `operations: []`.

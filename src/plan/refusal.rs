@@ -1,9 +1,15 @@
-//! [`Refusal`] as an error: its text is that of its errors.
+//! [`Refusal`]: why there is no plan. As an error, its text is that of its errors.
 
 use std::fmt;
 
-use super::plan::Refusal;
 use crate::diagnostic::{Diagnostic, Severity};
+
+/// Why there is no plan: every diagnostic, in file order.
+#[derive(Debug)]
+pub struct Refusal {
+    /// At least one of them is an error.
+    pub diagnostics: Vec<Diagnostic>,
+}
 
 /// One error per line; warnings and notes are left out.
 impl fmt::Display for Refusal {

@@ -1,4 +1,4 @@
-//! Which weights answer: [`Surgery`] is known before anything is loaded, [`Identity`] afterwards.
+//! How responses identify their weights: [`SurgeryInfo`] is known from the plan, [`ModelIdentity`] after loading.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 use crate::load::Loaded;
 use crate::plan::Plan;
 
-/// MLX's version, that of the bindings in Cargo.toml.
-const MLX: &str = "0.32.2";
+/// MLX's version, that of the bindings pinned in Cargo.toml.
+const MLX_VERSION: &str = "0.32.2";
 
-/// A surgery, as its plan has it.
+/// A surgery as its plan describes it: `meta.surgery` of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Surgery {
+pub struct SurgeryInfo {
     /// Whether there is a surgery file.
     pub active: bool,
-    /// The file as it was named.
+    /// The file's path as it was given.
     pub file: Option<String>,
-    /// The plan's digest; none where the plan has no effect.
+    /// The plan's digest; `None` if the plan has no effect.
     pub digest: Option<String>,
-    /// SHA-256 over the edited tensors; none before they are computed, and where there are none.
+    /// SHA-256 of the edited tensors; `None` before loading and if no tensor is edited.
     pub weights_sha256: Option<String>,
-    /// Operations in the file.
+    /// Number of operations in the file.
     pub operations: usize,
-    /// Tensors that are edited.
+    /// Number of edited tensors.
     pub tensors_edited: usize,
-    /// Weights of other checkpoints that are used, by path.
+    /// Paths of the donors as they were given.
     pub donors: Vec<String>,
 }
 
-impl Surgery {
-    /// What a plan tells.
+impl SurgeryInfo {
+    /// Describes a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         Self {
@@ -43,48 +43,50 @@ impl Surgery {
         }
     }
 
-    /// The value of `x-mlxcel-surgery`: the digest, or `none`.
+    /// The value of the header `x-mlxcel-surgery`: the digest or `none`.
     #[must_use]
-    pub fn mark(&self) -> &str {
+    pub fn header_value(&self) -> &str {
         self.digest.as_deref().unwrap_or("none")
     }
 
-    /// What `/health` tells.
+    /// `surgery` of `/health`.
     #[must_use]
     pub fn health(&self) -> Value {
         json!({"active": self.active, "digest": self.digest})
     }
 }
 
-/// A model that answers under a name.
+/// A served model.
 #[derive(Debug, Clone)]
-pub struct Identity {
-    /// The name.
+pub struct ModelIdentity {
+    /// The id by which requests name it.
     pub id: String,
-    /// What was done to its weights.
-    pub surgery: Surgery,
-    /// `system_fingerprint` of its answers.
+    /// The surgery on its weights.
+    pub surgery: SurgeryInfo,
+    /// `system_fingerprint` of its responses.
     pub fingerprint: String,
     /// `meta` of its entry in `/v1/models`.
     pub meta: Value,
 }
 
-impl Identity {
+impl ModelIdentity {
     /// The identity of a loaded model.
     #[must_use]
     pub fn new(id: String, loaded: &Loaded, context: Option<usize>) -> Self {
-        let surgery =
-            Surgery { weights_sha256: loaded.report.weights_sha256.clone(), ..Surgery::of(&loaded.plan) };
+        let surgery = SurgeryInfo {
+            weights_sha256: loaded.report.weights_sha256.clone(),
+            ..SurgeryInfo::of(&loaded.plan)
+        };
         Self::of(id, surgery, loaded, context)
     }
 
-    /// The identity of the same model without surgery: `<id>@base`.
+    /// The identity of the model without surgery: `<id>@base`.
     #[must_use]
     pub fn base(id: &str, loaded: &Loaded, context: Option<usize>) -> Self {
-        Self::of(format!("{id}@base"), Surgery::default(), loaded, context)
+        Self::of(format!("{id}@base"), SurgeryInfo::default(), loaded, context)
     }
 
-    fn of(id: String, surgery: Surgery, loaded: &Loaded, context: Option<usize>) -> Self {
+    fn of(id: String, surgery: SurgeryInfo, loaded: &Loaded, context: Option<usize>) -> Self {
         let dtype = loaded.policy.name();
         let meta = json!({
             "dtype_policy": dtype,
@@ -96,11 +98,11 @@ impl Identity {
     }
 }
 
-/// Differs exactly when the dtype policy or the effective plan does (or the program).
+/// Differs exactly when the dtype policy, the effective plan, or the version of mlxcel or MLX differs.
 fn fingerprint(dtype: &str, digest: Option<&str>) -> String {
     let digest = digest.map(|digest| digest.strip_prefix("sha256:").unwrap_or(digest));
-    let mark = digest.map_or("none", |digest| digest.get(..12).unwrap_or(digest));
-    format!("mlxcel-{}-mlx{MLX}-{dtype}-s:{mark}", env!("CARGO_PKG_VERSION"))
+    let prefix = digest.map_or("none", |digest| digest.get(..12).unwrap_or(digest));
+    format!("mlxcel-{}-mlx{MLX_VERSION}-{dtype}-s:{prefix}", env!("CARGO_PKG_VERSION"))
 }
 
 #[cfg(test)]
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fingerprint_tells_the_surgery_and_the_dtype() {
+    fn the_fingerprint_contains_the_digest_and_the_dtype() {
         let version = env!("CARGO_PKG_VERSION");
         let digest = "sha256:0123456789abcdef";
         assert_eq!(
@@ -119,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_mlx_is_that_of_the_pinned_bindings() {
+    fn the_mlx_version_is_that_of_the_pinned_bindings() {
         let manifest = include_str!("../../Cargo.toml");
-        assert!(manifest.contains(&format!("are bindings of MLX {MLX}")));
+        assert!(manifest.contains(&format!("are bindings of MLX {MLX_VERSION}")));
     }
 }

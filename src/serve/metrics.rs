@@ -1,4 +1,4 @@
-//! [`Metrics`]: what `/metrics` tells, in the text format of Prometheus.
+//! [`Metrics`]: the metrics of `/metrics`, in the `OpenMetrics` text format.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::identity::Surgery;
+use super::identity::SurgeryInfo;
 
-/// Counters and gauges. The engine and the handlers write them.
+/// Counters, gauges and histograms, written by the engine and the handlers.
 #[derive(Debug)]
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Request, Counter>,
-    /// Tokens of prompts that were read.
+    /// Prompt tokens that were prefilled.
     pub(super) prompt_tokens: Counter,
-    /// Tokens of prompts that were known from before.
+    /// Prompt tokens taken from the prompt cache.
     pub(super) cached_tokens: Counter,
-    /// Tokens of answers.
+    /// Generated tokens.
     pub(super) generated_tokens: Counter,
-    /// Prompts that wait.
-    pub(super) waiting: Gauge,
-    /// Prompts and answers under way.
+    /// Queued prompts.
+    pub(super) queue_depth: Gauge,
+    /// Prompts in prefill and answers being decoded.
     pub(super) active: Gauge,
-    /// Bytes of keys and values.
-    pub(super) cache_bytes: Gauge,
+    /// Size of all key-value caches in bytes.
+    pub(super) kv_cache_bytes: Gauge,
     first_token: Histogram,
     surgery_seconds: Gauge<f64, std::sync::atomic::AtomicU64>,
 }
@@ -41,8 +41,8 @@ struct Request {
 }
 
 impl Metrics {
-    /// All at nothing.
-    pub(super) fn new(surgery: &Surgery) -> Self {
+    /// All at zero.
+    pub(super) fn new(surgery: &SurgeryInfo) -> Self {
         let mut registry = Registry::with_prefix("mlxcel");
         let first_token = Histogram::new([0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]);
         let metrics = Self {
@@ -50,9 +50,9 @@ impl Metrics {
             prompt_tokens: Counter::default(),
             cached_tokens: Counter::default(),
             generated_tokens: Counter::default(),
-            waiting: Gauge::default(),
+            queue_depth: Gauge::default(),
             active: Gauge::default(),
-            cache_bytes: Gauge::default(),
+            kv_cache_bytes: Gauge::default(),
             first_token,
             surgery_seconds: Gauge::default(),
             registry: Registry::default(),
@@ -65,35 +65,39 @@ impl Metrics {
         edited.set(i64::try_from(surgery.tensors_edited).unwrap_or(i64::MAX));
         let r = &mut registry;
         r.register("requests", "Requests by route and status code", metrics.requests.clone());
-        r.register("prompt_tokens", "Tokens of prompts that were read", metrics.prompt_tokens.clone());
-        r.register("cached_tokens", "Tokens of prompts known from before", metrics.cached_tokens.clone());
-        r.register("generated_tokens", "Tokens of answers", metrics.generated_tokens.clone());
-        r.register("queue_depth", "Prompts that wait", metrics.waiting.clone());
-        r.register("active", "Prompts and answers under way", metrics.active.clone());
-        r.register("kv_cache_bytes", "Bytes of keys and values", metrics.cache_bytes.clone());
-        r.register("ttft_seconds", "From a request to its first token", metrics.first_token.clone());
-        r.register("surgery", "The surgery on the weights that answer", info);
-        r.register("surgery_tensors_touched", "Tensors that the surgery edited", edited);
-        r.register("surgery_apply_seconds", "How long the surgery took", metrics.surgery_seconds.clone());
+        r.register("prompt_tokens", "Prompt tokens that were prefilled", metrics.prompt_tokens.clone());
+        r.register(
+            "cached_tokens",
+            "Prompt tokens taken from the prompt cache",
+            metrics.cached_tokens.clone(),
+        );
+        r.register("generated_tokens", "Generated tokens", metrics.generated_tokens.clone());
+        r.register("queue_depth", "Queued prompts", metrics.queue_depth.clone());
+        r.register("active", "Prompts in prefill and answers being decoded", metrics.active.clone());
+        r.register("kv_cache_bytes", "Size of the key-value caches", metrics.kv_cache_bytes.clone());
+        r.register("ttft_seconds", "Time from request to first token", metrics.first_token.clone());
+        r.register("surgery", "Surgery on the served weights", info);
+        r.register("surgery_tensors_touched", "Tensors edited by the surgery", edited);
+        r.register("surgery_apply_seconds", "Duration of the surgery", metrics.surgery_seconds.clone());
         Self { registry, ..metrics }
     }
 
-    /// Counts a request that was answered.
-    pub(super) fn answered(&self, route: &str, code: u16) {
+    /// Counts a request.
+    pub(super) fn count_request(&self, route: &str, code: u16) {
         self.requests.get_or_create(&Request { route: route.to_owned(), code }).inc();
     }
 
-    /// Counts a first token.
-    pub(super) fn first_token(&self, after: Duration) {
+    /// Records the time from a request to its first token.
+    pub(super) fn observe_first_token(&self, after: Duration) {
         self.first_token.observe(after.as_secs_f64());
     }
 
-    /// Notes how long the surgery took.
-    pub(super) fn operated(&self, took: Duration) {
+    /// Records the duration of the surgery.
+    pub(super) fn set_surgery_time(&self, took: Duration) {
         self.surgery_seconds.set(took.as_secs_f64());
     }
 
-    /// Everything, as text.
+    /// All metrics as text.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.

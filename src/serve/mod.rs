@@ -1,32 +1,37 @@
-//! The server: OpenAI's interface to a model in memory, and always clear which weights answer.
+//! The OpenAI-compatible HTTP server: one model in memory, and every response identifies its weights.
 //!
 //! ```text
-//! connection ─ listen ─▶ router (key, origin, readiness) ─▶ request ─ prepare ─▶ engine ─ events ─▶ reply (JSON or SSE)
+//! connection ─ http ─▶ request ─ lower_request ─▶ submit ─▶ engine ─ events ─▶ response ─ http ─▶ JSON or SSE
+//!                   (strict types)                      (model thread)
 //! ```
 //!
-//! The plan is made and the files beside the weights are read before the port is bound; weights are loaded afterwards,
-//! on the engine's thread, and everything but `/health` and `/metrics` answers 503 until they are there. Handlers
-//! never touch a tensor; the engine never sees a text.
+//! The plan is made and the files beside the weights are read before the port is bound. The engine's thread then loads
+//! the weights; until they are loaded, requests get status 503. Handlers never touch a tensor; the engine never sees
+//! HTTP or JSON.
 
-mod app;
-mod auth;
+mod api_keys;
+mod app_state;
+mod endpoint;
 mod engine;
 mod error;
 mod guide;
+mod http;
 mod identity;
-mod listen;
+mod lower_request;
 mod metrics;
 mod openapi;
-mod page;
-mod prepare;
-mod reply;
+mod random_id;
 mod request;
-mod router;
+mod response;
 mod service;
-mod texts;
+mod settings;
+mod submit;
+mod text_pipeline;
+mod tool_calls;
 
-pub use auth::Keys;
-pub use identity::{Identity, Surgery};
-pub use listen::Address;
-pub use service::{Ended, Ready, Service, Settings};
-pub use texts::Texts;
+pub use api_keys::ApiKeys;
+pub use http::Address;
+pub use identity::{ModelIdentity, SurgeryInfo};
+pub use service::{LoadedModels, Service, StopReason};
+pub use settings::Settings;
+pub use text_pipeline::TextPipeline;

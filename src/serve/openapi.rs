@@ -1,7 +1,7 @@
-//! The OpenAPI document: request schemas come from the types that read requests.
+//! The OpenAPI document. Request schemas are derived from the request types.
 
-mod answers;
 mod requests;
+mod responses;
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,27 +12,27 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::app::App;
-use super::request::{ChatRequest, Common, CompletionRequest, DetokenizeRequest, TokenizeRequest};
+use super::app_state::AppState;
+use super::request::{ChatRequest, CommonFields, CompletionRequest, DetokenizeRequest, TokenizeRequest};
 use crate::generate::Limits;
 
 /// `/openapi.json`.
-pub(super) async fn document(State(app): State<Arc<App>>) -> Json<Value> {
+pub(super) async fn document(State(app): State<Arc<AppState>>) -> Json<Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    Json(DOCUMENT.get_or_init(|| make(app.settings.max_batch, app.texts.limits)).clone())
+    Json(DOCUMENT.get_or_init(|| document_for(app.settings.max_batch, app.text_pipeline.limits)).clone())
 }
 
-/// The interface of a server that gives so many answers at once with a model of such limits.
-fn make(answers: usize, limits: Limits) -> Value {
-    let mut schemas = answers::schemas();
+/// The document of a server with this maximum of `n` and a model with these limits.
+fn document_for(max_n: usize, limits: Limits) -> Value {
+    let mut schemas = responses::schemas();
     let mut parts = Vec::new();
-    Common::schemas(&mut parts);
+    CommonFields::schemas(&mut parts);
     ChatRequest::schemas(&mut parts);
     CompletionRequest::schemas(&mut parts);
     for (name, schema) in parts {
         schemas.insert(name, plain(&schema));
     }
-    let common = plain(&Common::schema());
+    let common = plain(&CommonFields::schema());
     schemas.insert("ChatRequest".to_owned(), requests::merged(&common, plain(&ChatRequest::schema())));
     schemas.insert(
         "CompletionRequest".to_owned(),
@@ -41,21 +41,21 @@ fn make(answers: usize, limits: Limits) -> Value {
     schemas.insert("TokenizeRequest".to_owned(), plain(&TokenizeRequest::schema()));
     schemas.insert("DetokenizeRequest".to_owned(), plain(&DetokenizeRequest::schema()));
     let mut schemas = Value::Object(schemas);
-    requests::narrow(&mut schemas, answers, limits);
-    let data = "A chunk of the answer or an error, as JSON; the last one of a complete answer is `[DONE]`.";
+    requests::narrow(&mut schemas, max_n, limits);
+    let data = "A chunk of the response or an error, as JSON; a complete stream ends with `[DONE]`.";
     let event = json!({
         "type": "object", "required": ["data"], "properties": {"data": {"type": "string", "description": data}},
-        "description": "One event of the stream.",
+        "description": "An event of the stream.",
     });
     let stream = json!({"text/event-stream": {"schema": event}});
     let document =
         json!({"application/json": {"schema": {"type": "object", "required": ["openapi", "paths"]}}});
-    let mut models = operation("The models that answer", None, &object("ModelList", None), &GIVEN);
-    let mut model = operation("One model", None, &object("Model", None), &["400", "401", "404", "503"]);
+    let mut models = operation("List the served models", None, &object("ModelList", None), &LIST_ERRORS);
+    let mut model = operation("Get a model", None, &object("Model", None), &["400", "401", "404", "503"]);
     model["operationId"] = "model".into();
     models["responses"]["200"]["links"] =
         json!({"first": {"operationId": "model", "parameters": {"id": "$response.body#/data/0/id"}}});
-    let mut health = operation("Whether it is ready", None, &object("Health", None), &["503"]);
+    let mut health = operation("Check whether the server is ready", None, &object("Health", None), &["503"]);
     health["responses"]["503"]["content"]["application/json"]["schema"] = json!({"anyOf": [
         {"$ref": "#/components/schemas/Loading"}, {"$ref": "#/components/schemas/Error"},
     ]});
@@ -64,23 +64,23 @@ fn make(answers: usize, limits: Limits) -> Value {
         "info": {
             "title": "mlxcel",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "OpenAI's interface to a model whose weights may have been operated on. The header \
-                            `x-mlxcel-surgery` and `system_fingerprint` tell which weights answer.",
+            "description": "OpenAI-compatible API of a model whose weights may have been edited. The header \
+                            `x-mlxcel-surgery` and `system_fingerprint` identify the weights.",
             "license": {"name": "MIT OR Apache-2.0"},
         },
         "security": [{}, {"key": []}],
         "paths": {
             "/v1/chat/completions": {
-                "post": operation("Answer a conversation", Some("ChatRequest"), &object("ChatCompletion", Some(&stream)), &ASKED),
+                "post": operation("Generate an answer to a conversation", Some("ChatRequest"), &object("ChatCompletion", Some(&stream)), &GENERATION_ERRORS),
             },
             "/v1/completions": {
-                "post": operation("Continue a text", Some("CompletionRequest"), &object("Completion", Some(&stream)), &ASKED),
+                "post": operation("Generate a continuation of a text", Some("CompletionRequest"), &object("Completion", Some(&stream)), &GENERATION_ERRORS),
             },
             "/tokenize": {
-                "post": operation("A text's token ids", Some("TokenizeRequest"), &object("Tokens", None), &READ),
+                "post": operation("Encode a text as token ids", Some("TokenizeRequest"), &object("Tokens", None), &TOKEN_ERRORS),
             },
             "/detokenize": {
-                "post": operation("The text of token ids", Some("DetokenizeRequest"), &object("Text", None), &READ),
+                "post": operation("Decode token ids to text", Some("DetokenizeRequest"), &object("Text", None), &TOKEN_ERRORS),
             },
             "/v1/models": {"get": models},
             "/v1/models/{id}": {
@@ -91,10 +91,10 @@ fn make(answers: usize, limits: Limits) -> Value {
             },
             "/health": {"get": health},
             "/metrics": {
-                "get": operation("Figures for Prometheus", None, &text("application/openmetrics-text"), &["401"]),
+                "get": operation("Prometheus metrics", None, &text("application/openmetrics-text"), &["401"]),
             },
             "/openapi.json": {"get": operation("This document", None, &document, &["401"])},
-            "/": {"get": operation("A page to chat on", None, &text("text/html"), &["401"])},
+            "/": {"get": operation("Chat page", None, &text("text/html"), &["401"])},
         },
         "components": {
             "schemas": schemas,
@@ -103,9 +103,12 @@ fn make(answers: usize, limits: Limits) -> Value {
     })
 }
 
-const ASKED: [&str; 10] = ["400", "401", "404", "408", "413", "429", "500", "503", "504", "415"];
-const READ: [&str; 7] = ["400", "401", "404", "408", "413", "500", "503"];
-const GIVEN: [&str; 2] = ["401", "503"];
+/// Statuses of errors of endpoints that generate.
+const GENERATION_ERRORS: [&str; 10] = ["400", "401", "404", "408", "413", "429", "500", "503", "504", "415"];
+/// Statuses of errors of `/tokenize` and `/detokenize`.
+const TOKEN_ERRORS: [&str; 7] = ["400", "401", "404", "408", "413", "500", "503"];
+/// Statuses of errors of `/v1/models`.
+const LIST_ERRORS: [&str; 2] = ["401", "503"];
 
 fn object(name: &str, more: Option<&Value>) -> Value {
     let schema = json!({"$ref": format!("#/components/schemas/{name}")});
@@ -122,10 +125,10 @@ fn text(kind: &str) -> Value {
 
 fn operation(summary: &str, request: Option<&str>, content: &Value, errors: &[&str]) -> Value {
     let mut responses = Map::new();
-    responses.insert("200".to_owned(), json!({"description": "Fine", "content": content}));
+    responses.insert("200".to_owned(), json!({"description": "Success", "content": content}));
     for code in errors {
         let schema = json!({"$ref": "#/components/schemas/Error"});
-        let error = json!({"description": "An error", "content": {"application/json": {"schema": schema}}});
+        let error = json!({"description": "Error", "content": {"application/json": {"schema": schema}}});
         responses.insert((*code).to_owned(), error);
     }
     let mut operation = json!({"summary": summary, "responses": responses});
@@ -146,8 +149,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_described_with_all_their_fields_and_no_others() {
-        let document = make(8, Limits { vocabulary: Some(512), context: Some(256) });
+    fn request_schemas_have_exactly_the_fields_of_requests() {
+        let document = document_for(8, Limits { vocabulary: Some(512), context: Some(256) });
         for name in ["ChatRequest", "CompletionRequest"] {
             let schema = &document["components"]["schemas"][name];
             assert_eq!(schema["additionalProperties"], false, "{schema:#}");
@@ -159,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
-        let document = make(8, Limits { vocabulary: Some(512), context: Some(256) });
+    fn every_reference_resolves() {
+        let document = document_for(8, Limits { vocabulary: Some(512), context: Some(256) });
         let text = document.to_string();
         for (at, start) in text.match_indices("\"$ref\":\"#") {
             let pointer = text[at + start.len()..].split('"').next().unwrap();

@@ -1,4 +1,4 @@
-//! [`Service`]: from a bound port to the end.
+//! [`Service`]: binds the address, loads the models, serves until shutdown.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,153 +9,132 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use super::app::App;
-use super::engine::{Command, Engine, Limits, Worker};
-use super::listen::Listener;
-use super::{Address, Identity, Keys, Surgery, Texts, router};
+use super::app_state::AppState;
+use super::engine::{BatchLimits, Command, Engine, Worker};
+use super::http::{Address, Listener, router};
+use super::{ModelIdentity, Settings, SurgeryInfo, TextPipeline};
 use crate::model::Model;
 use crate::weights::Progress;
 
-/// How to serve.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Another name for the first model.
-    pub alias: Option<String>,
-    /// Who may ask.
-    pub keys: Keys,
-    /// Origins whose pages may ask; `*` is all.
-    pub origins: Vec<String>,
-    /// Bytes of a body.
-    pub body_limit: usize,
-    /// Answers in the making at once.
-    pub max_batch: usize,
-    /// Answers that may wait.
-    pub max_queue: usize,
-    /// Tokens of an answer where the request does not say.
-    pub max_tokens: Option<usize>,
-    /// Bytes of caches of earlier prompts.
-    pub prompt_cache: usize,
-    /// How long a request may take.
-    pub request_timeout: Duration,
-    /// How long answers may go on after the end was asked for.
-    pub shutdown_timeout: Duration,
-}
-
-/// The models to serve, in memory.
-pub struct Ready {
-    /// Each with its name.
-    pub models: Vec<(Identity, Box<dyn Model>)>,
-    /// How long the surgery took.
+/// The models to serve.
+pub struct LoadedModels {
+    /// The models and their identities; the first is the default.
+    pub models: Vec<(ModelIdentity, Box<dyn Model>)>,
+    /// Duration of the surgery.
     pub surgery_time: Duration,
 }
 
-/// How a server ended.
+/// Why a server stopped.
 #[derive(Debug)]
-pub enum Ended<E> {
-    /// It was asked to.
-    Stopped,
+pub enum StopReason<E> {
+    /// Shutdown was requested.
+    Shutdown,
     /// The models could not be loaded.
-    Refused(E),
-    /// The engine broke; its thread has said why.
-    Broken,
+    LoadFailed(E),
+    /// The model thread ended; it has logged why.
+    EngineFailed,
 }
 
-/// A server that listens already and answers nothing yet.
+/// A server that listens but does not accept connections yet.
 pub struct Service {
-    app: Arc<App>,
+    app: Arc<AppState>,
     commands: UnboundedReceiver<Command>,
     listener: Listener,
 }
 
-/// Bytes of the model thread's stack: formats are followed there, by recursion; only what is touched takes memory.
-const STACK: usize = 64 << 20;
-/// How long the last words of streams may take.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Stack of the model thread in bytes. Guides recurse there; only touched pages take memory.
+const STACK_BYTES: usize = 64 << 20;
+/// Time that streams get to send their error after they were aborted.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Service {
     /// Binds the address.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the address cannot be bound.
     pub async fn bind(
         address: &Address,
         settings: Settings,
-        texts: Texts,
-        surgery: Surgery,
+        text_pipeline: TextPipeline,
+        surgery: SurgeryInfo,
     ) -> std::io::Result<Self> {
         let listener = Listener::bind(address).await?;
         let (engine, commands) = Engine::new(settings.max_batch + settings.max_queue);
-        Ok(Self { app: Arc::new(App::new(settings, texts, surgery, engine)), commands, listener })
+        let app = Arc::new(AppState::new(settings, text_pipeline, surgery, engine));
+        Ok(Self { app, commands, listener })
     }
 
-    /// Where it listens: `http://127.0.0.1:8080`, or `unix:/run/mlxcel.sock`.
+    /// Where it listens: `http://127.0.0.1:8080` or `unix:/run/mlxcel.sock`.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the system does not report the bound address.
     pub fn url(&self) -> std::io::Result<String> {
         self.listener.url()
     }
 
-    /// Loads the models on a thread of their own and answers until `shutdown` comes.
+    /// Loads the models on the model thread, and serves until `shutdown` completes.
     pub async fn run<E: Send + 'static>(
         self,
-        load: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<Ready, E> + Send + 'static,
+        load: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<LoadedModels, E> + Send + 'static,
         shutdown: impl Future<Output = ()>,
-    ) -> Ended<E> {
+    ) -> StopReason<E> {
         let Self { app, commands, listener } = self;
-        let (gone, engine) = oneshot::channel();
-        let theirs = Arc::clone(&app);
-        let thread = std::thread::Builder::new().name("model".to_owned()).stack_size(STACK);
+        let (load_failed, engine_end) = oneshot::channel();
+        let worker_app = Arc::clone(&app);
+        let thread = std::thread::Builder::new().name("model".to_owned()).stack_size(STACK_BYTES);
         let thread = thread.spawn(move || {
-            let work = AssertUnwindSafe(|| work(&theirs, load, commands));
-            // A panic has been told by its hook; the channel closes and says the rest.
+            let work = AssertUnwindSafe(|| load_and_work(&worker_app, load, commands));
+            // The panic hook has reported a panic; the closed channel reports the end of the engine.
             if let Ok(Err(error)) = catch_unwind(work) {
-                let _ = gone.send(error);
+                let _ = load_failed.send(error);
             }
         });
         if thread.is_err() {
-            return Ended::Broken;
+            return StopReason::EngineFailed;
         }
         let graceful = GracefulShutdown::new();
-        let ended = tokio::select! {
-            () = listener.serve(router::router(&app), &graceful) => Ended::Broken,
-            () = shutdown => Ended::Stopped,
-            error = engine => error.map_or(Ended::Broken, Ended::Refused),
+        let reason = tokio::select! {
+            () = listener.serve(router(&app), &graceful) => StopReason::EngineFailed,
+            () = shutdown => StopReason::Shutdown,
+            error = engine_end => error.map_or(StopReason::EngineFailed, StopReason::LoadFailed),
         };
         drop(listener);
-        app.end();
-        if !matches!(ended, Ended::Stopped) {
-            app.engine.end_all();
+        app.shut_down();
+        if !matches!(reason, StopReason::Shutdown) {
+            app.engine.abort_all();
         }
-        let over = graceful.shutdown();
-        tokio::pin!(over);
-        if tokio::time::timeout(app.settings.shutdown_timeout, &mut over).await.is_err() {
-            tracing::warn!("answers that are still under way are ended");
-            app.engine.end_all();
-            // Whoever does not read the last words now goes without.
-            let _ = tokio::time::timeout(LAST_WORDS, &mut over).await;
+        let connections_closed = graceful.shutdown();
+        tokio::pin!(connections_closed);
+        if tokio::time::timeout(app.settings.shutdown_timeout, &mut connections_closed).await.is_err() {
+            tracing::warn!("shutdown timeout: aborting the remaining requests");
+            app.engine.abort_all();
+            // Connections that still do not close are dropped.
+            let _ = tokio::time::timeout(ABORT_TIMEOUT, &mut connections_closed).await;
         }
-        ended
+        reason
     }
 }
 
-/// The model thread: loads, then works until nobody can ask any more.
-fn work<E>(
-    app: &Arc<App>,
-    load: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<Ready, E>,
+/// The model thread: loads the models, then works until all handlers are gone.
+fn load_and_work<E>(
+    app: &Arc<AppState>,
+    load: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<LoadedModels, E>,
     commands: UnboundedReceiver<Command>,
 ) -> Result<(), E> {
-    let Ready { models, surgery_time } = load(&mut |progress| app.loading(progress))?;
-    let (identities, models): (Vec<Identity>, Vec<Box<dyn Model>>) = models.into_iter().unzip();
-    let limits = Limits { batch: app.settings.max_batch, prefix_bytes: app.settings.prompt_cache };
-    app.metrics.operated(surgery_time);
+    let LoadedModels { models, surgery_time } = load(&mut |progress| app.set_progress(progress))?;
+    let (identities, models): (Vec<ModelIdentity>, Vec<Box<dyn Model>>) = models.into_iter().unzip();
+    let limits = BatchLimits {
+        sequences: app.settings.max_batch,
+        prefix_cache_bytes: app.settings.prompt_cache_bytes,
+    };
+    app.metrics.set_surgery_time(surgery_time);
     match Worker::new(models, limits, Arc::clone(&app.metrics)) {
         Ok(worker) => {
-            app.loaded(identities);
-            tracing::info!(together = ?worker.together(), "ready");
+            app.set_models(identities);
+            tracing::info!(batch_policies = ?worker.batch_policies(), "ready");
             worker.run(commands);
         }
-        Err(error) => tracing::error!("the model cannot be run: {error}"),
+        Err(error) => tracing::error!("cannot run the model: {error}"),
     }
     Ok(())
 }

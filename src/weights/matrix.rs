@@ -1,24 +1,24 @@
-//! [`Matrix`]: a weight `[out, in]` as it is held in memory, dense or in codes.
+//! [`Matrix`]: a weight `[out, in]` in memory, dense or packed.
 
 use super::Policy;
 use crate::mlx::{Array, Packed, Result};
 
-/// A weight `[out, in]`, or those of several experts `[E, out, in]`. Cloning shares the memory: a tied head is a clone of
-/// the embedding.
+/// A weight `[out, in]`, or the weights of several experts `[E, out, in]`. Cloning shares the memory: a tied head is a
+/// clone of the embedding.
 #[derive(Debug, Clone)]
 pub enum Matrix {
-    /// Plain numbers.
+    /// Floats.
     Dense {
         /// `[out, in]`.
         weight: Array,
-        /// The same memory seen as `[in, out]`, which is how a matrix product wants it.
+        /// The same memory as `[in, out]`, for matrix products.
         transposed: Array,
     },
-    /// Codes.
+    /// Packed codes.
     Packed {
         /// Codes, scales and biases.
         packed: Packed,
-        /// What rows become where neither scales nor a policy say.
+        /// Dtype of dequantized rows where the scales have none (modes of small floats).
         dtype: crate::mlx::Dtype,
     },
 }
@@ -30,12 +30,12 @@ impl Matrix {
         Ok(Self::Dense { weight, transposed })
     }
 
-    /// A matrix in codes.
+    /// A packed matrix.
     pub(super) fn packed(packed: Packed) -> Self {
         Self::Packed { packed, dtype: Policy::native().float() }
     }
 
-    /// The matrix in the dtype, and dequantized, as the policy says.
+    /// The matrix cast and dequantized as the policy decides.
     pub(super) fn under(&self, policy: &Policy) -> Result<Self> {
         match self {
             Self::Dense { weight, .. } => Self::dense(policy.cast(weight)?),
@@ -49,7 +49,7 @@ impl Matrix {
         }
     }
 
-    /// Several matrices of the same input as one, row after row; `None` where they are packed differently.
+    /// Stacks the rows of several matrices with the same input; `None` if they are packed differently.
     pub(super) fn stacked(parts: &[Self]) -> Result<Option<Self>> {
         let Some(first) = parts.first() else { return Ok(None) };
         match first {
@@ -95,7 +95,7 @@ impl Matrix {
         }
     }
 
-    /// The chosen of several experts: x `[…, 1, 1, in]` or `[…, k, 1, in]` and their numbers u32 `[…, k]` →
+    /// Applies the chosen experts: x `[…, 1, 1, in]` or `[…, k, 1, in]` and expert numbers u32 `[…, k]` →
     /// `[…, k, 1, out]`.
     pub(crate) fn apply_chosen(&self, x: &Array, chosen: &Array) -> Result<Array> {
         match self {
@@ -104,7 +104,7 @@ impl Matrix {
         }
     }
 
-    /// The rows of `count` experts one after the other, as one matrix for each expert.
+    /// Splits the stacked rows of `count` experts into one matrix for each.
     pub(super) fn split(&self, count: i32) -> Result<Self> {
         let split = |array: &Array| array.reshape(&[count, array.dim(0) / count.max(1), array.dim(1)]);
         match self {
@@ -121,7 +121,7 @@ impl Matrix {
         }
     }
 
-    /// Everything it holds.
+    /// All arrays it holds.
     pub(super) fn arrays(&self) -> Vec<&Array> {
         match self {
             Self::Dense { weight, transposed } => vec![weight, transposed],

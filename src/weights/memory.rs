@@ -1,4 +1,4 @@
-//! Memory of machine and process.
+//! Memory limits and peak memory of the process.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -66,16 +66,16 @@ struct Limit {
 }
 
 impl Limit {
-    /// Libraries that are loaded when they are first used, buffers of products, results of steps.
+    /// Bytes for libraries loaded on first use, buffers of matrix products, and results of steps.
     const BUFFERS: u64 = 512 << 20;
-    /// The allocator's and the stack of a thread. MLX, its BLAS and rayon have a few for each core, most of them small.
+    /// Bytes per core for the stacks and allocator arenas of threads. MLX, its BLAS and rayon have a few threads per core.
     const THREADS: u64 = 128 << 20;
 
     /// The limit that leaves the least room, if there is one.
     fn tightest() -> Option<Self> {
         let limits = [
             (Resource::As, "address space", "-v", "VmSize:"),
-            // Private memory that can be written.
+            // Private writable memory.
             (Resource::Data, "data", "-d", "VmData:"),
         ];
         let status = fs::read_to_string("/proc/self/status").ok()?;

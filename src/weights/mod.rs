@@ -1,12 +1,12 @@
-//! What is in memory: [`WeightMap`], a checkpoint's tensors as MLX arrays, with a plan applied and in the dtype that
-//! the [`Policy`] settles.
+//! Weights in memory: [`WeightMap`], a checkpoint's tensors as MLX arrays, with a plan applied and in the dtype that the
+//! [`Policy`] decides.
 //!
 //! ```text
 //! files ──lazy──▶ WeightMap ──operate(plan)──▶ WeightMap ──a model takes tensors: cast, dequantize, read──▶ arrays
 //! ```
 //!
-//! A tensor that the plan leaves alone is not read before the model takes it; one that it touches is computed by the
-//! executor and handed over. A map is built whole or not at all. Nothing here knows of families.
+//! A tensor that the plan leaves alone is read when the model takes it; the executor computes one that the plan edits. A
+//! map is built whole or not at all. Nothing here knows of families, and nothing here prints.
 
 mod error;
 mod facts;

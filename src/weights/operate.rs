@@ -38,7 +38,7 @@ impl WeightMap<'_> {
         if let Some(head) = program.shared_with() {
             self.tensors.insert(head.clone(), (array.clone(), 0));
         }
-        // A tie that this edit does not keep is broken, on whichever side the edit is.
+        // An edit of either side breaks the tie, unless the program edits both.
         self.ties
             .retain(|head, source| (head != key && source != key) || program.shared_with() == Some(head));
     }

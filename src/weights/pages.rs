@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use memmap2::MmapMut;
 
-/// Hands out [`Pages`] and takes them back: fresh pages cost several times the copy that fills them.
+/// Hands out [`Pages`] and takes them back: fresh pages cost several times as much as the copy that fills them.
 #[derive(Debug, Default)]
 pub(super) struct PagePool {
     spare: Arc<Mutex<Option<MmapMut>>>,

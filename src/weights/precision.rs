@@ -1,4 +1,4 @@
-//! The dtype policy: what becomes of the weights after surgery, and the line that says so.
+//! The dtype policy: the dtype that weights have in memory, and whether they are dequantized.
 //!
 //! On the CPU half precision is emulated and quantized products are scalar, so everything becomes f32 and affine sets
 //! are dequantized (in f32: in bf16 they would lose up to a step), as long as that fits in memory. On Apple GPUs f16
@@ -9,13 +9,13 @@ use super::CheckpointFacts;
 use crate::checkpoint::Family;
 use crate::mlx::{self, Array, Device, Dtype};
 
-/// What was asked for with `--dtype`.
+/// The choice of `--dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// What is fastest on this device.
+    /// The fastest on this device.
     #[default]
     Auto,
-    /// What the checkpoint has.
+    /// The checkpoint's.
     Native,
     /// 32-bit floats, quantized weights dequantized.
     F32,
@@ -46,13 +46,13 @@ impl Policy {
     /// Everything stays as the checkpoint has it.
     #[must_use]
     pub fn native() -> Self {
-        Self { cast: Cast::Keep, unpack: false, line: "dtype as in the checkpoint".into() }
+        Self { cast: Cast::Keep, unpack: false, line: "computing in the checkpoint's dtype".into() }
     }
 
-    /// Decides. `finite` is asked only where it matters: whether all bf16 weights stay finite in f16.
+    /// Decides. `finite` says whether all bf16 weights stay finite in f16; it is called only where that matters.
     ///
     /// # Errors
-    /// What `finite` fails with.
+    /// The error of `finite`.
     pub fn decide<E>(
         asked: Precision,
         device: Device,
@@ -61,54 +61,65 @@ impl Policy {
         finite: impl FnOnce() -> Result<bool, E>,
     ) -> Result<Self, E> {
         let policy = |cast, unpack, line: String| Ok(Self { cast, unpack, line });
-        let unpacked = if facts.quantized { ", quantized weights dequantized" } else { "" };
+        let dequantized = |before, after| {
+            if facts.quantized {
+                format!("{before}quantized weights were dequantized{after}")
+            } else {
+                String::new()
+            }
+        };
         match (asked, device) {
             (Precision::Native, _) => Ok(Self::native()),
-            (Precision::F32, _) => policy(Cast::To(Dtype::Float32), true, format!("dtype f32{unpacked}")),
-            (Precision::F16, _) => policy(Cast::To(Dtype::Float16), false, "dtype f16".into()),
-            (Precision::Bf16, _) => policy(Cast::To(Dtype::Bfloat16), false, "dtype bf16".into()),
+            (Precision::F32, _) => {
+                policy(Cast::To(Dtype::Float32), true, format!("computing in f32{}", dequantized(" (", ")")))
+            }
+            (Precision::F16, _) => policy(Cast::To(Dtype::Float16), false, "computing in f16".into()),
+            (Precision::Bf16, _) => policy(Cast::To(Dtype::Bfloat16), false, "computing in bf16".into()),
             (Precision::Auto, Device::Cpu) => match memory.filter(|&memory| facts.f32_bytes > memory) {
                 Some(memory) if facts.quantized => policy(
                     Cast::To(Dtype::Float32),
                     false,
-                    format!("dtype f32, quantized weights packed: {} (slower)", misfit(facts, memory)),
+                    format!("computing in f32 with packed weights (slower): {}", misfit(facts, memory)),
                 ),
                 Some(memory) => policy(
                     Cast::Keep,
                     false,
-                    format!("dtype as in the checkpoint: {} (slower)", misfit(facts, memory)),
+                    format!("computing in the checkpoint's dtype (slower): {}", misfit(facts, memory)),
                 ),
-                None => {
-                    policy(Cast::To(Dtype::Float32), true, format!("dtype f32, fastest on the CPU{unpacked}"))
-                }
+                None => policy(
+                    Cast::To(Dtype::Float32),
+                    true,
+                    format!("computing in f32 (fastest on this CPU{})", dequantized("; ", "")),
+                ),
             },
             (Precision::Auto, Device::Gpu) => {
                 let exempt = !Family::of(&facts.model_type).is_f16_safe;
                 if facts.quantized || !facts.bf16 {
                     Ok(Self::native())
                 } else if exempt {
-                    let line = format!("dtype bf16: activations of {} overflow f16", facts.model_type);
+                    let line =
+                        format!("computing in bf16 (activations of {} overflow f16)", facts.model_type);
                     policy(Cast::Keep, false, line)
                 } else if finite()? {
                     policy(
                         Cast::HalveBf16,
                         false,
-                        "dtype f16, converted from bf16: faster on this GPU".into(),
+                        "computing in f16, converted from bf16 (faster on this GPU)".into(),
                     )
                 } else {
-                    policy(Cast::Keep, false, "dtype bf16: some weights overflow f16".into())
+                    policy(Cast::Keep, false, "computing in bf16 (some weights overflow f16)".into())
                 }
             }
         }
     }
 
-    /// What was decided, for people.
+    /// The decision as a sentence fragment.
     #[must_use]
     pub fn line(&self) -> &str {
         &self.line
     }
 
-    /// What was decided, in a word: `f32`, `f32-packed`, `f16`, `bf16`, `f16-from-bf16` or `native`.
+    /// The decision as a word: `f32`, `f32-packed`, `f16`, `bf16`, `f16-from-bf16` or `native`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match (self.cast, self.unpack) {
@@ -121,7 +132,7 @@ impl Policy {
         }
     }
 
-    /// The dtype of floats that no tensor has a dtype for.
+    /// The dtype of values for which no stored tensor gives one.
     pub(super) fn float(&self) -> Dtype {
         match self.cast {
             Cast::To(dtype) => dtype,
@@ -135,7 +146,7 @@ impl Policy {
         self.unpack
     }
 
-    /// A tensor in the dtype it is to have, lazily.
+    /// Casts a tensor to its dtype, lazily.
     pub(super) fn cast(&self, tensor: &Array) -> mlx::Result<Array> {
         match self.cast {
             Cast::To(dtype) if tensor.is_float() => tensor.cast(dtype),
@@ -186,7 +197,11 @@ mod tests {
     fn what_would_not_fit_in_memory_stays_small() {
         let huge =
             |quantized| CheckpointFacts { f32_bytes: 31_200_000_000, ..facts("llama", quantized, true) };
-        let packed = (Cast::To(Dtype::Float32), false, "packed: 31.2 GB in f32 would not fit in 8.0 GB");
+        let packed = (
+            Cast::To(Dtype::Float32),
+            false,
+            "packed weights (slower): 31.2 GB in f32 would not fit in 8.0 GB",
+        );
         check(Precision::Auto, Device::Cpu, &huge(true), true, packed);
         check(Precision::Auto, Device::Cpu, &huge(false), true, (Cast::Keep, false, "would not fit"));
         check(Precision::F32, Device::Cpu, &huge(true), true, (Cast::To(Dtype::Float32), true, "f32"));
@@ -201,15 +216,15 @@ mod tests {
         check(&facts("llama", false, true), false, (Cast::Keep, false, "some weights overflow"));
         check(&facts("gemma3_text", false, true), true, (Cast::Keep, false, "gemma3_text overflow"));
         check(&facts("qwen2", false, true), true, (Cast::Keep, false, "qwen2 overflow"));
-        check(&facts("llama", true, true), true, (Cast::Keep, false, "as in the checkpoint"));
-        check(&facts("llama", false, false), true, (Cast::Keep, false, "as in the checkpoint"));
+        check(&facts("llama", true, true), true, (Cast::Keep, false, "checkpoint's dtype"));
+        check(&facts("llama", false, false), true, (Cast::Keep, false, "checkpoint's dtype"));
     }
 
     #[test]
     fn a_given_dtype_wins_everywhere() {
         for device in [Device::Cpu, Device::Gpu] {
             let check = |asked, wanted| check(asked, device, &facts("gemma", true, true), false, wanted);
-            check(Precision::Native, (Cast::Keep, false, "as in the checkpoint"));
+            check(Precision::Native, (Cast::Keep, false, "checkpoint's dtype"));
             check(Precision::F16, (Cast::To(Dtype::Float16), false, "f16"));
             check(Precision::Bf16, (Cast::To(Dtype::Bfloat16), false, "bf16"));
         }

@@ -1,5 +1,5 @@
-//! How a model takes tensors out of the map: by key, with the shape it needs. What is missing, misshapen or left over
-//! is one diagnostic that names the tensor, before MLX sees a wrong shape.
+//! How a model takes tensors out of the map: by key, with the shape it needs. A tensor that is missing, misshapen or left
+//! over is an error that names it, before MLX sees a wrong shape.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::checkpoint::Key;
 use crate::mlx::{self, Array, Dtype, Mode, Packed, Packing};
 
 impl WeightMap<'_> {
-    /// The same tensors for a trial: a model built from them proves that everything is there and fits, and is of no
-    /// other use, since nothing is read or converted.
+    /// The same tensors for a trial. A model built from them proves that everything is there and fits, and has no other
+    /// use: nothing is read or converted.
     #[must_use]
     pub fn trial(&self) -> WeightMap<'static> {
         WeightMap {
@@ -25,15 +25,15 @@ impl WeightMap<'_> {
         }
     }
 
-    /// From here on every taken tensor is read, converted as the policy says and settled in memory at once; the
-    /// listener hears of it.
+    /// From here on every taken tensor is read, converted as the policy decides and evaluated at once. The listener is
+    /// told of it.
     #[must_use]
     pub fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
         let Self { tensors, ties, stored_as, tied, progress, .. } = self;
         WeightMap { tensors, ties, stored_as, tied, policy, progress, listener: Some(listener), shared: None }
     }
 
-    /// The same, sharing what no edit has touched with other models of this checkpoint.
+    /// As [`settling`](Self::settling), sharing unedited tensors with another model of this checkpoint.
     #[must_use]
     pub fn settling_beside<'p>(
         self,
@@ -53,7 +53,7 @@ impl WeightMap<'_> {
     /// Takes a vector of `len` elements.
     ///
     /// # Errors
-    /// `tensor_missing`, or a shape or dtype that does not fit.
+    /// A tensor that is missing, or whose shape or dtype does not fit.
     pub fn vector(&mut self, key: &str, len: usize) -> Result<Array, WeightsError> {
         let (array, bytes) = self.remove(key)?;
         if !same_shape(&array, &[len]) {
@@ -63,7 +63,7 @@ impl WeightMap<'_> {
             return Err(not_float(self.stored_name(key), &array));
         }
         let array = self.policy.cast(&array)?;
-        // Where another model has it already, this one was never read.
+        // If another model has it already, this one was never read.
         if let Some(kept) = self.shared.as_ref().and_then(|shared| shared.vector(key)) {
             self.settle(&[&kept], bytes)?;
             return Ok(kept);
@@ -76,11 +76,11 @@ impl WeightMap<'_> {
         Ok(array)
     }
 
-    /// Takes the weight `[out, in]` of a module: codes where `<module>.scales` is there, else dense. A module
-    /// that is tied to another shares its memory.
+    /// Takes the weight `[out, in]` of a module: packed if there is a `<module>.scales`, else dense. A module that is
+    /// tied to another shares its memory.
     ///
     /// # Errors
-    /// `tensor_missing`, or a shape, dtype or packing that does not fit.
+    /// A tensor that is missing, or whose shape, dtype or packing does not fit.
     pub fn matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, WeightsError> {
         let source = self.tied_module(module);
         let name = source.as_deref().unwrap_or(module);
@@ -98,11 +98,11 @@ impl WeightMap<'_> {
         Ok(matrix)
     }
 
-    /// Takes the weights `[out, in]` of several modules that read the same input as one matrix, row after row, which
-    /// is computed faster; as several where they are stored differently.
+    /// Takes the weights `[out, in]` of several modules that read the same input as one matrix of stacked rows, which is
+    /// faster; as several matrices if they are stored differently.
     ///
     /// # Errors
-    /// `tensor_missing`, or a shape, dtype or packing that does not fit.
+    /// A tensor that is missing, or whose shape, dtype or packing does not fit.
     pub fn stacked(
         &mut self,
         modules: &[(String, usize)],
@@ -111,7 +111,7 @@ impl WeightMap<'_> {
         let each = modules.iter().map(|(module, out)| self.stored_matrix(module, *out, input));
         let (parts, bytes): (Vec<Matrix>, Vec<u64>) =
             each.collect::<Result<Vec<_>, WeightsError>>()?.into_iter().unzip();
-        // Stacked as stored and converted afterwards: codes are small, what they stand for is not.
+        // Stacked as stored and converted afterwards: codes are smaller than floats.
         let stack = Matrix::stacked(&parts)?;
         let stored = stack.map_or(parts, |one| vec![one]);
         let converted =
@@ -124,11 +124,11 @@ impl WeightMap<'_> {
         each.map(|(names, matrix)| self.settled(names, matrix, std::mem::take(&mut bytes))).collect()
     }
 
-    /// Takes the weights `[out, in]` of a layer's experts: of the module `stacked`, which has them all, where that is
-    /// there, else of one module for each.
+    /// Takes the weights `[out, in]` of a layer's experts: from the module `stacked`, which holds all of them, if there is
+    /// one, else from a module for each.
     ///
     /// # Errors
-    /// `tensor_missing`, or a shape, dtype or packing that does not fit.
+    /// A tensor that is missing, or whose shape, dtype or packing does not fit.
     pub fn experts(
         &mut self,
         stacked: &str,
@@ -156,10 +156,10 @@ impl WeightMap<'_> {
         self.settled(&names, matrix, bytes)
     }
 
-    /// Ends the taking: nothing may be left but what `ignorable` accepts.
+    /// Checks that only tensors that `ignorable` accepts are left.
     ///
     /// # Errors
-    /// `tensor_left_over`, naming the first and how many there are.
+    /// Tensors are left over.
     pub fn close(self, ignorable: impl Fn(&Key) -> bool) -> Result<(), WeightsError> {
         let left: Vec<&Key> = self.tensors.keys().filter(|key| !ignorable(key)).collect();
         let Some(first) = left.first() else { return Ok(()) };
@@ -167,7 +167,7 @@ impl WeightMap<'_> {
         Err(WeightsError::LeftOver { first, others: left.len() - 1 })
     }
 
-    /// Computes a taken tensor (or one made of taken ones) unless this is a trial.
+    /// Evaluates a taken tensor (or one made of taken ones), except in a trial.
     pub(crate) fn settle(&mut self, arrays: &[&Array], bytes: u64) -> Result<(), WeightsError> {
         if let Some(listener) = &mut self.listener {
             mlx::eval(arrays.iter().copied())?;
@@ -177,7 +177,7 @@ impl WeightMap<'_> {
         Ok(())
     }
 
-    /// Computes a matrix that is made of these modules, unless another model has it already: then this one was never
+    /// Evaluates a matrix made of these modules. If another model has it already, takes that one, and this one is never
     /// read.
     fn settled(&mut self, modules: &[String], matrix: Matrix, bytes: u64) -> Result<Matrix, WeightsError> {
         if let Some(kept) = self.shared.as_ref().and_then(|shared| shared.matrix(modules)) {
@@ -202,7 +202,7 @@ impl WeightMap<'_> {
         self.stored(module, &[out], input)
     }
 
-    /// A weight `[rows…, in]` as it is stored, and its bytes.
+    /// A weight `[rows…, in]` as it is stored, and its size in bytes.
     fn stored(&mut self, module: &str, rows: &[usize], input: usize) -> Result<(Matrix, u64), WeightsError> {
         let key = format!("{module}.weight");
         let (weight, bytes) = self.remove(&key)?;
@@ -234,7 +234,7 @@ impl WeightMap<'_> {
         self.tensors.remove(&Key::from(key)).ok_or_else(|| WeightsError::Missing { key: key.to_owned() })
     }
 
-    /// Drops what is left of a module whose matrix came from elsewhere.
+    /// Drops the remaining tensors of a module whose matrix is shared.
     fn forget(&mut self, module: &str) {
         for key in members(module) {
             self.tensors.remove(&key);
@@ -259,7 +259,7 @@ fn members(module: &str) -> [Key; 3] {
     ["weight", "scales", "biases"].map(|member| Key::from(format!("{module}.{member}").as_str()))
 }
 
-/// Mode, bits and group size of a packed weight, from its shapes and the known width; checked against each other.
+/// Mode, bits and group size of a packed weight, derived from its shapes and the known width.
 fn packing(
     key: &str,
     codes: &Array,

@@ -1,4 +1,4 @@
-//! The text model of a vision-language checkpoint: after surgery its tensors take the names that families know.
+//! The text model of a vision-language checkpoint: after surgery its tensors get the names that families use.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::{WeightMap, WeightsError};
 use crate::checkpoint::{Key, ModelConfig};
 
 impl WeightMap<'_> {
-    /// The tensors of the text model under its own names; those of other towers are dropped unread. A text model
-    /// without a head of its own has the embedding for one. Other checkpoints stay as they are.
+    /// The tensors of the text model under its own names; those of other towers are dropped unread. A text model without a
+    /// head is tied to its embedding. Other checkpoints are unchanged.
     ///
     /// # Errors
-    /// Two tensors of the same name.
+    /// Two tensors with the same name.
     pub fn text_model(mut self, config: &ModelConfig) -> Result<Self, WeightsError> {
         if !config.is_vision_language {
             return Ok(self);

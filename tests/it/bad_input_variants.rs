@@ -170,7 +170,7 @@ fn a_key_twice_in_a_json_file_is_named() {
     let twice = text.replacen(first, &format!("{first} {{}}, {first}"), 1);
     assert_ne!(twice, text);
     fs::write(&path, &twice).expect("a file can be written");
-    case.check(&[Code::BadShardIndex], "`weight_map` stands there twice");
+    case.check(&[Code::BadShardIndex], "`weight_map` occurs twice");
     let at = text.find(first).expect("a map") + first.len();
     let open = at + text[at..].find('{').expect("a brace") + 1;
     let key = "\"model.norm.weight\": \"a.safetensors\", \"model.norm.weight\": \"a.safetensors\", ";

@@ -237,7 +237,7 @@ fn a_missing_model_or_surgery_file_gets_the_nearest_name_as_a_hint() {
     let nowhere = said("surgery keys --model no/such/place");
     assert!(nowhere.contains(what) && !nowhere.contains("such as"), "{nowhere}");
     let hub = said("surgery keys --model owner/name");
-    assert!(hub.contains("nothing is downloaded here") && !hub.contains(what), "{hub}");
+    assert!(hub.contains("does not download") && !hub.contains(what), "{hub}");
     let file = said("surgery plan surgery.yml --model model");
     assert!(
         file.contains("`surgery.yml` does not exist") && file.contains("did you mean `surgery.yaml`?"),

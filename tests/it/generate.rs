@@ -1,4 +1,4 @@
-//! `mlxcel generate`: what it says with and without surgery, its contract with scripts, and how it ends.
+//! `mlxcel generate`: its text with and without surgery, its output for scripts, and how it ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,7 +23,7 @@ fn generate(arguments: &[&str]) -> Run {
     ended(command(root()).arg("generate").args(arguments).output().expect("the program can be run"))
 }
 
-/// The text that a model continues `One morning Anna` with.
+/// The continuation of `One morning Anna`.
 #[track_caller]
 fn tale(model: &str, more: &[&str]) -> String {
     let run =
@@ -32,7 +32,7 @@ fn tale(model: &str, more: &[&str]) -> String {
     run.stdout.strip_suffix('\n').expect("a line break at the end").to_owned()
 }
 
-/// A surgery file in a folder of its own.
+/// A surgery file in a temporary directory.
 fn surgery(operations: &str) -> (TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("surgery.yaml");
@@ -46,7 +46,7 @@ fn task_vector(alpha: f64) -> (TempDir, String) {
     surgery(&format!("[{{op: add, pattern: '*', source: '{}', alpha: {alpha}}}]", donor.display()))
 }
 
-/// A copy of a model that a test may spoil.
+/// A copy of the fixture model that a test may modify.
 fn copy() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(root().join(BASE)).unwrap() {
@@ -63,7 +63,7 @@ fn edit(file: &Path, change: impl FnOnce(&mut serde_json::Map<String, Value>)) {
     fs::write(file, json.to_string()).unwrap();
 }
 
-/// A model that never comes to an end.
+/// A model whose answers never end by themselves.
 fn endless() -> TempDir {
     let dir = copy();
     edit(&dir.path().join("config.json"), |json| {
@@ -74,17 +74,17 @@ fn endless() -> TempDir {
     dir
 }
 
-// ---------------------------------------------------------------- what it says
+// ---------------------------------------------------------------- text
 
 #[test]
-fn the_base_model_tells_its_tale() {
+fn the_base_model_generates_its_text() {
     let text = tale(BASE, &["--max-tokens", "60"]);
     let start = " hurried to the forest with a heavy basket. He found the basket and felt sleepy.";
     assert!(text.starts_with(start), "{text}");
 }
 
 #[test]
-fn the_task_vector_makes_the_base_model_speak_like_the_tuned_one() {
+fn the_task_vector_turns_the_base_model_into_the_tuned_one() {
     let tuned = tale(TUNED, &["--max-tokens", "60"]);
     assert!(tuned.starts_with(" wandered to the library with a quiet lamp, wonderful!"), "{tuned}");
     let (_dir, file) = task_vector(1.0);
@@ -92,7 +92,7 @@ fn the_task_vector_makes_the_base_model_speak_like_the_tuned_one() {
 }
 
 #[test]
-fn both_answers_are_compared() {
+fn compare_reports_both_answers() {
     let (_dir, file) = task_vector(1.0);
     let common = ["-m", BASE, "-p", "One morning Anna", "--raw", "-n", "20", "--quiet", "--compare"];
     let run = generate(&[&common[..], &["--surgery", &file, "--json"]].concat()).json();
@@ -123,14 +123,14 @@ fn no_operations_change_nothing() {
 }
 
 #[test]
-fn a_packed_model_tells_a_tale_too() {
+fn a_quantized_model_generates_text() {
     let text = tale("fixtures/models/tiny-tales/base-4bit", &["--max-tokens", "40"]);
     assert!(text.contains(" the ") && text.contains('.'), "{text}");
 }
 
 #[test]
 fn the_chat_template_is_used_unless_raw() {
-    // The fixture's template is the message itself, but a template leaves special tokens to itself.
+    // The fixture's template renders the message alone.
     let prompt_tokens = |more: &[&str]| {
         let run = generate(&[&["-m", BASE, "-p", "Anna", "-n", "1", "--json"], more].concat());
         run.json()["usage"]["prompt_tokens"].as_u64().unwrap()
@@ -145,7 +145,7 @@ fn the_chat_template_is_used_unless_raw() {
 }
 
 #[test]
-fn a_seed_gives_the_same_text_again_and_another_seed_another() {
+fn seeds_determine_the_text() {
     let sample = |seed| tale(BASE, &["--temp", "1", "--seed", seed, "--max-tokens", "40"]);
     assert_eq!(sample("5"), sample("5"));
     assert_ne!(sample("5"), sample("6"));
@@ -153,7 +153,7 @@ fn a_seed_gives_the_same_text_again_and_another_seed_another() {
 }
 
 #[test]
-fn generation_config_is_honoured_and_flags_win() {
+fn flags_override_generation_config() {
     let dir = copy();
     let model = dir.path().to_str().unwrap();
     let config = json!({"do_sample": true, "temperature": 1.0, "max_new_tokens": 40});
@@ -163,7 +163,7 @@ fn generation_config_is_honoured_and_flags_win() {
 }
 
 #[test]
-fn stop_strings_cut_the_text_before_them() {
+fn the_text_ends_before_a_stop_string() {
     let whole = tale(BASE, &["--max-tokens", "60"]);
     assert_eq!(tale(BASE, &["-n", "60", "--stop", "asket. He f"]), " hurried to the forest with a heavy b");
     assert_eq!(tale(BASE, &["-n", "60", "--stop", "zebra", "--stop", "forest"]), " hurried to the ");
@@ -171,7 +171,7 @@ fn stop_strings_cut_the_text_before_them() {
 }
 
 #[test]
-fn the_prompt_may_come_from_standard_input() {
+fn the_prompt_can_be_read_from_standard_input() {
     let mut program = command(root());
     program.args(["generate", "-m", BASE, "--prompt", "-", "--raw", "-q", "-n", "30"]);
     let mut child =
@@ -181,14 +181,14 @@ fn the_prompt_may_come_from_standard_input() {
     assert_eq!(run.stdout.trim_end_matches('\n'), tale(BASE, &["-n", "30"]));
 }
 
-// ---------------------------------------------------------------- for scripts
+// ---------------------------------------------------------------- output for scripts
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
 #[test]
-fn json_is_one_object_with_everything() {
+fn json_output_is_one_object() {
     let (_dir, file) = task_vector(1.0);
     let run =
         generate(&["-m", BASE, "-p", "One morning Anna", "--raw", "-n", "20", "--json", "--surgery", &file]);
@@ -212,7 +212,7 @@ fn json_is_one_object_with_everything() {
 }
 
 #[test]
-fn without_surgery_its_part_of_the_object_is_null() {
+fn without_surgery_its_field_is_null() {
     let object = generate(&["-m", BASE, "-p", "Anna", "-n", "2", "--json"]).json();
     assert_eq!(object["surgery"], Value::Null);
     let (_dir, file) = surgery("[]");
@@ -222,7 +222,7 @@ fn without_surgery_its_part_of_the_object_is_null() {
 }
 
 #[test]
-fn an_end_of_text_is_a_stop() {
+fn an_end_of_text_token_gives_finish_reason_stop() {
     let object = generate(&["-m", BASE, "-p", "One morning Anna", "--raw", "--json"]).json();
     assert_eq!(object["finish_reason"], "stop");
     assert_eq!(object["tokens"].as_array().unwrap().last(), Some(&json!(0)));
@@ -230,7 +230,7 @@ fn an_end_of_text_is_a_stop() {
 }
 
 #[test]
-fn token_ids_need_no_tokenizer_and_give_none_of_its_text() {
+fn token_ids_need_no_tokenizer_and_give_no_text() {
     let text = generate(&["-m", BASE, "-p", "One morning Anna", "--raw", "-n", "12", "--json"]).json();
     let dir = copy();
     let model = dir.path().to_str().unwrap();
@@ -255,7 +255,7 @@ fn token_ids_need_no_tokenizer_and_give_none_of_its_text() {
 }
 
 #[test]
-fn text_goes_to_standard_output_and_everything_else_to_standard_error() {
+fn only_the_text_goes_to_standard_output() {
     let (_dir, file) = task_vector(1.0);
     let run = generate(&["-m", BASE, "-p", "One morning Anna", "--raw", "-n", "20", "--surgery", &file]);
     assert_eq!(run.stdout, tale(TUNED, &["-n", "20"]) + "\n");
@@ -265,7 +265,7 @@ fn text_goes_to_standard_output_and_everything_else_to_standard_error() {
 }
 
 #[test]
-fn the_surgery_file_may_stand_in_the_environment() {
+fn the_environment_can_name_the_surgery_file() {
     let (_dir, file) = task_vector(1.0);
     let (_other, nothing) = surgery("[]");
     let with = |value: &str, more: &[&str]| {
@@ -280,7 +280,7 @@ fn the_surgery_file_may_stand_in_the_environment() {
     assert_eq!(with("", &[]), Value::Null);
 }
 
-// ---------------------------------------------------------------- how it ends
+// ---------------------------------------------------------------- the end
 
 fn start(model: &Path, more: &[&str]) -> Child {
     let mut program = command(root());
@@ -294,7 +294,7 @@ fn interrupt(child: &Child) {
 }
 
 #[test]
-fn ctrl_c_leaves_the_text_and_ends_with_130() {
+fn ctrl_c_keeps_the_text_and_exits_with_130() {
     let model = endless();
     let mut child = start(model.path(), &[]);
     let mut text = vec![0; 10];
@@ -307,8 +307,8 @@ fn ctrl_c_leaves_the_text_and_ends_with_130() {
 }
 
 #[test]
-fn ctrl_c_before_anything_is_generated_ends_at_once() {
-    // The line about the plan's note shows that the program is up; then it waits for its prompt.
+fn ctrl_c_before_generation_ends_the_program() {
+    // The plan's note shows that the program has started; then it waits for its prompt.
     let (_dir, file) = surgery("[{op: scale, pattern: '*.q_proj.weight', factor: 1}]");
     let mut program = command(root());
     program.args(["generate", "-m", BASE, "-p", "-", "--surgery", &file]).stdin(Stdio::piped());
@@ -324,7 +324,7 @@ fn ctrl_c_before_anything_is_generated_ends_at_once() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn a_closed_pipe_ends_the_program_without_an_error() {
     let model = endless();
     let mut child = start(model.path(), &["--quiet"]);
     let mut text = vec![0; 10];
@@ -338,7 +338,7 @@ fn text_arrives_token_by_token() {
     let model = endless();
     let mut child = start(model.path(), &["--quiet"]);
     let mut lines = BufReader::new(child.stdout.take().unwrap());
-    // The first bytes are there although the text has no end.
+    // The first bytes arrive although the text never ends.
     assert!(!lines.fill_buf().unwrap().is_empty());
     drop(lines);
     assert_eq!(ended(child.wait_with_output().unwrap()).code, 0);
@@ -366,7 +366,7 @@ fn a_wrong_command_line_ends_with_2() {
 
 // ---------------------------------------------------------------- bad input
 
-/// One diagnostic with these words, exit code 1, nothing said on standard output.
+/// A diagnostic with these words, exit code 1, no standard output.
 #[track_caller]
 fn check_refused(model: &Path, arguments: &[&str], words: &[&str]) {
     let run = generate(&[&["-m", model.to_str().unwrap()], arguments].concat());
@@ -380,7 +380,7 @@ fn check_refused(model: &Path, arguments: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn a_directory_that_is_no_model_is_refused() {
+fn a_directory_without_a_model_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     check_refused(dir.path(), &["-p", "x"], &["no safetensors weights"]);
     check_refused(&dir.path().join("none"), &["-p", "x"], &["none"]);
@@ -391,7 +391,7 @@ fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Gives the tokenizer a normalizer that its library panics over.
+/// Gives the tokenizer a normalizer on which its library panics.
 fn normalizer(json: &'static str) -> impl Fn(&Path) {
     move |dir| {
         edit(&dir.join("tokenizer.json"), |tokenizer| {
@@ -401,7 +401,7 @@ fn normalizer(json: &'static str) -> impl Fn(&Path) {
 }
 
 #[test]
-fn spoiled_models_are_refused_with_the_file_named() {
+fn damaged_models_are_rejected_with_the_file_named() {
     type Case<'c> = (&'c dyn Fn(&Path), &'c [&'c str]);
     let write =
         |name: &'static str, text: &'static str| move |dir: &Path| fs::write(dir.join(name), text).unwrap();
@@ -435,11 +435,11 @@ fn spoiled_models_are_refused_with_the_file_named() {
         (&|dir| fifo(&dir.join("chat_template.jinja")), &["chat_template.jinja", "not a regular file"]),
         (
             &normalizer(r#"{"type": "Precompiled", "precompiled_charsmap": ""}"#),
-            &["tokenizer.json", "contradict"],
+            &["tokenizer.json", "inconsistent"],
         ),
         (
             &normalizer(r#"{"type": "Replace", "pattern": {"String": ""}, "content": "x"}"#),
-            &["tokenizer.json", "contradict"],
+            &["tokenizer.json", "inconsistent"],
         ),
         (
             &|dir| {
@@ -458,7 +458,7 @@ fn spoiled_models_are_refused_with_the_file_named() {
 }
 
 #[test]
-fn prompts_that_cannot_be_used_are_refused_before_weights_are_read() {
+fn invalid_prompts_are_rejected_before_weights_are_read() {
     let base = root().join(BASE);
     check_refused(&base, &["-p", ""], &["the prompt is empty"]);
     check_refused(&base, &["--tokens", "1,512"], &["token 512", "position 1", "512"]);
@@ -478,7 +478,7 @@ fn prompts_that_cannot_be_used_are_refused_before_weights_are_read() {
 }
 
 #[test]
-fn the_plan_comes_before_everything_else() {
+fn the_surgery_is_planned_first() {
     let dir = copy();
     fs::remove_file(dir.path().join("tokenizer.json")).unwrap();
     let (_folder, file) = surgery("[{op: scale, pattern: '*.no_such.weight', factor: 2}]");

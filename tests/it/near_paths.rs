@@ -77,8 +77,8 @@ fn a_directory_of_models_is_told_from_a_model() {
     for command in takers("all") {
         // A file of weights beside them may be meant where any weights are taken.
         let any = command.contains("diff") && !command.contains("--surgery");
-        let first = if any { "name the file itself if that is meant; " } else { "" };
-        check(&stage, &command, &format!("{first}there are models in it: `all/base` and `all/tuned`"));
+        let first = if any { "to use that file, name it; " } else { "" };
+        check(&stage, &command, &format!("{first}it contains models: `all/base` and `all/tuned`"));
     }
     assert!(!stage.path().join("new").exists());
 }

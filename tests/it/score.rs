@@ -1,4 +1,4 @@
-//! `mlxcel score`: the log-probabilities of a given text, and the logits behind them.
+//! `mlxcel score`: log-probabilities of a text, and the logits file.
 
 use std::fs;
 use std::path::Path;
@@ -22,14 +22,14 @@ fn score(arguments: &[&str]) -> Run {
     )
 }
 
-/// A text, a place for logits, a surgery file.
-struct Desk(tempfile::TempDir);
+/// A temporary directory with a text and a surgery file.
+struct Workspace(tempfile::TempDir);
 
-impl Desk {
+impl Workspace {
     fn new(text: &str) -> Self {
-        let desk = Self(tempfile::tempdir().unwrap());
-        fs::write(desk.0.path().join("text"), text).unwrap();
-        desk
+        let workspace = Self(tempfile::tempdir().unwrap());
+        fs::write(workspace.0.path().join("text"), text).unwrap();
+        workspace
     }
 
     fn path(&self, name: &str) -> String {
@@ -50,9 +50,9 @@ fn numbers(value: &Value) -> Vec<f64> {
 const TALE: &str = "One morning Anna hurried to the forest with a heavy basket.";
 
 #[test]
-fn a_text_has_a_log_probability_for_every_token_but_the_first() {
-    let desk = Desk::new(TALE);
-    let run = score(&["--text", &desk.path("text"), "--json"]);
+fn every_token_but_the_first_has_a_log_probability() {
+    let workspace = Workspace::new(TALE);
+    let run = score(&["--text", &workspace.path("text"), "--json"]);
     let object = run.json();
     let names: Vec<&String> = object.as_object().unwrap().keys().collect();
     assert_eq!(names, ["tokens", "logprobs", "perplexity", "timings", "surgery"]);
@@ -67,10 +67,10 @@ fn a_text_has_a_log_probability_for_every_token_but_the_first() {
 }
 
 #[test]
-fn the_logits_file_holds_what_the_log_probabilities_come_from() {
-    let desk = Desk::new(TALE);
-    let out = desk.path("logits.safetensors");
-    let object = score(&["--text", &desk.path("text"), "--json", "--logits", &out]).json();
+fn the_logits_file_matches_the_log_probabilities() {
+    let workspace = Workspace::new(TALE);
+    let out = workspace.path("logits.safetensors");
+    let object = score(&["--text", &workspace.path("text"), "--json", "--logits", &out]).json();
     let tokens: Vec<usize> = serde_json::from_value(object["tokens"].clone()).unwrap();
     let bytes = fs::read(&out).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
@@ -88,37 +88,37 @@ fn the_logits_file_holds_what_the_log_probabilities_come_from() {
         let expected = row[tokens[position + 1]] - sum.ln();
         assert!((logprob - expected).abs() < 1e-9, "position {position}: {logprob}, {expected}");
     }
-    // Nothing else is left in the folder.
-    assert_eq!(fs::read_dir(desk.0.path()).unwrap().count(), 2);
+    // No temporary file is left.
+    assert_eq!(fs::read_dir(workspace.0.path()).unwrap().count(), 2);
 }
 
 #[test]
-fn token_ids_score_as_their_text_does() {
-    let desk = Desk::new(TALE);
-    let text = score(&["--text", &desk.path("text"), "--json"]).json();
+fn token_ids_score_like_their_text() {
+    let workspace = Workspace::new(TALE);
+    let text = score(&["--text", &workspace.path("text"), "--json"]).json();
     let ids: Vec<String> = text["tokens"].as_array().unwrap().iter().map(Value::to_string).collect();
     let tokens = score(&["--tokens", &ids.join(","), "--json"]).json();
     assert_eq!(tokens["logprobs"], text["logprobs"]);
 }
 
 #[test]
-fn no_operations_leave_every_bit_of_the_logits() {
-    let desk = Desk::new(TALE);
-    let (without, with) = (desk.path("without.safetensors"), desk.path("with.safetensors"));
-    let nothing = desk.surgery("[]");
-    assert_eq!(score(&["--text", &desk.path("text"), "--logits", &without]).code, 0);
-    assert_eq!(score(&["--text", &desk.path("text"), "--logits", &with, "--surgery", &nothing]).code, 0);
+fn no_operations_give_identical_logits() {
+    let workspace = Workspace::new(TALE);
+    let (without, with) = (workspace.path("without.safetensors"), workspace.path("with.safetensors"));
+    let nothing = workspace.surgery("[]");
+    assert_eq!(score(&["--text", &workspace.path("text"), "--logits", &without]).code, 0);
+    assert_eq!(score(&["--text", &workspace.path("text"), "--logits", &with, "--surgery", &nothing]).code, 0);
     assert!(fs::read(without).unwrap() == fs::read(with).unwrap());
 }
 
 #[test]
-fn an_edit_is_judged_by_its_perplexity() {
+fn an_edit_changes_the_perplexity() {
     let donor =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/models/tiny-tales/task_vector.safetensors");
-    let desk = Desk::new("One morning Anna wandered to the library with a quiet lamp, wonderful!");
-    let vector = desk.surgery(&format!("[{{op: add, pattern: '*', source: '{}'}}]", donor.display()));
+    let workspace = Workspace::new("One morning Anna wandered to the library with a quiet lamp, wonderful!");
+    let vector = workspace.surgery(&format!("[{{op: add, pattern: '*', source: '{}'}}]", donor.display()));
     let perplexity = |more: &[&str]| {
-        let run = score(&[&["--text", &desk.path("text"), "--json"], more].concat());
+        let run = score(&[&["--text", &workspace.path("text"), "--json"], more].concat());
         run.json()["perplexity"].as_f64().unwrap()
     };
     let (base, edited) = (perplexity(&[]), perplexity(&["--surgery", &vector]));
@@ -126,7 +126,7 @@ fn an_edit_is_judged_by_its_perplexity() {
 }
 
 #[test]
-fn without_json_there_is_a_line_for_each_token_and_one_for_the_perplexity() {
+fn text_output_has_one_line_per_token_and_the_perplexity() {
     let run = score(&["--tokens", "5,6,7", "--quiet"]);
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(lines.len(), 4);
@@ -149,24 +149,24 @@ fn check_refused(arguments: &[&str], words: &str) {
 }
 
 #[test]
-fn what_cannot_be_scored_or_written_is_refused() {
-    let desk = Desk::new("");
-    check_refused(&["--text", &desk.path("text")], "empty");
-    check_refused(&["--text", &desk.path("none")], "none");
+fn invalid_texts_and_output_paths_are_rejected() {
+    let workspace = Workspace::new("");
+    check_refused(&["--text", &workspace.path("text")], "empty");
+    check_refused(&["--text", &workspace.path("none")], "none");
     check_refused(&["--tokens", "600"], "600");
     check_refused(&["--tokens", &vec!["1"; 300].join(",")], "context");
     check_refused(
-        &["--tokens", "1,2", "--logits", &desk.path("none/logits.safetensors")],
+        &["--tokens", "1,2", "--logits", &workspace.path("none/logits.safetensors")],
         "none/logits.safetensors",
     );
     assert_eq!(score(&[]).code, 2);
 }
 
 #[test]
-fn logits_are_never_written_over_anything() {
-    let desk = Desk::new(TALE);
-    let logits = desk.path("logits.safetensors");
-    let (file, link) = (desk.path("text"), desk.path("link"));
+fn the_logits_file_never_overwrites_anything() {
+    let workspace = Workspace::new(TALE);
+    let logits = workspace.path("logits.safetensors");
+    let (file, link) = (workspace.path("text"), workspace.path("link"));
     std::os::unix::fs::symlink("nowhere", &link).unwrap();
     for taken in [file.as_str(), link.as_str(), "/dev/null", BASE] {
         let run = score(&["--tokens", "1,2", "--logits", taken]);
@@ -180,15 +180,15 @@ fn logits_are_never_written_over_anything() {
 }
 
 #[test]
-fn a_text_from_standard_input_has_the_tokens_of_the_same_bytes_in_a_file() {
+fn standard_input_and_a_file_give_the_same_tokens() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let tokens = |end: &str| {
-        let desk = Desk::new(&format!("{TALE}{end}"));
+        let workspace = Workspace::new(&format!("{TALE}{end}"));
         let mut piped = command(root);
         piped.args(["score", "--model", BASE, "--text", "-", "--json"]);
-        piped.stdin(fs::File::open(desk.path("text")).unwrap());
+        piped.stdin(fs::File::open(workspace.path("text")).unwrap());
         let piped = ended(piped.output().expect("the program can be run")).json();
-        let read = score(&["--text", &desk.path("text"), "--json"]).json();
+        let read = score(&["--text", &workspace.path("text"), "--json"]).json();
         assert_eq!(piped["tokens"], read["tokens"], "{end:?}");
         read["tokens"].as_array().unwrap().len()
     };
@@ -197,14 +197,14 @@ fn a_text_from_standard_input_has_the_tokens_of_the_same_bytes_in_a_file() {
 }
 
 #[test]
-fn a_text_that_is_no_file_or_endless_is_refused() {
+fn missing_and_endless_files_are_rejected() {
     for endless in ["/dev/zero", "fixtures"] {
         let run = score(&["--text", endless]);
         assert_eq!(run.code, 1, "{}", run.stderr);
         assert!(run.stderr.contains(endless), "{}", run.stderr);
     }
     for (text, help) in [
-        ("Some literal text", "`--text` takes a file that holds the text, or `-`"),
+        ("Some literal text", "`--text` takes a file with the text, or `-`"),
         ("Cargo.tom", "did you mean `Cargo.toml`? `--text` takes a file"),
         (TALE.repeat(10).as_str(), "`--text` takes a file"),
     ] {

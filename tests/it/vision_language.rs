@@ -22,7 +22,7 @@ fn checkpoints() -> Vec<PathBuf> {
     found
 }
 
-/// Layouts: as published, as newer writers have it, as SmolVLM has it, as MLX's converter writes it.
+/// Layouts: as published, as newer writers have it, as `SmolVLM` has it, as MLX's converter writes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Layout {
     Published,

@@ -118,7 +118,7 @@ class Page(unittest.TestCase):
     def test_both_models_side_by_side_with_the_plan(self):
         with self.page(self.both) as page:
             self.assertIn("base (sha256:", page.locator("#which").text_content())
-            self.assertIn("beside base@base", page.locator("#which").text_content())
+            self.assertIn("and base@base", page.locator("#which").text_content())
             page.keyboard.press("Shift+Tab")
             page.focus("summary")
             page.keyboard.press("Enter")

@@ -1,23 +1,23 @@
-//! The command line. Read by hand: a handful of words needs no parser that takes longer to compile than to write.
+//! The command line. Parsed by hand, because an argument parser would dominate xtask's compile time.
 
 use anyhow::{Result, bail};
 
 pub(crate) const HELP: &str = "\
 cargo xtask TASK
 
-  demo          One small model before and after surgery: build mlxcel, plan, generate twice. Start here.
+  demo          Build mlxcel and run one small model before and after surgery. Start here.
   test          Run all tests on the fixtures.
-  test --real   Run the end-to-end tests on SmolLM2 instead, and the OpenAI SDK against the server.
+  test --real   Run the end-to-end tests on SmolLM2 instead, and test the server with OpenAI's SDK and its schema.
   bench         Measure the planner and the executor against plain copies of the same bytes.
-  setup         Make MLX available to Cargo; `demo` and `test` begin with it. On Linux: fetch libmlx, compile mlx-c,
-                write .mlx/cargo.toml. Quick when nothing is to do. On macOS mlx-rs builds MLX itself.
-  smollm2       Fetch SmolLM2-135M-Instruct (93 MB) into models/, a real model for tests and benchmarks.
-  help          Show this text.
+  setup         Make MLX available to Cargo; `demo` and `test` run it first. On Linux: fetch libmlx, compile mlx-c,
+                write .mlx/cargo.toml; fast if all of this is done already. On macOS mlx-rs builds MLX itself.
+  smollm2       Fetch SmolLM2-135M-Instruct (93 MB), a real model for tests and benchmarks, into models/.
+  help          Show this help.
 
-What set-up builds is kept in $MLXCEL_CACHE, else $XDG_CACHE_HOME/mlxcel, else ~/.cache/mlxcel.
-$CXX names another C++ compiler, $LIBCLANG_PATH the folder of another libclang.";
+`setup` caches its results in $MLXCEL_CACHE, or $XDG_CACHE_HOME/mlxcel, or ~/.cache/mlxcel.
+Set $CXX to use another C++ compiler, $LIBCLANG_PATH to use libclang from another directory.";
 
-/// What the command line asks for.
+/// A task that the command line names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
@@ -28,7 +28,7 @@ pub(crate) enum Task {
     Smollm2,
 }
 
-/// Reads the words after `cargo xtask`.
+/// Parses the words after `cargo xtask`.
 pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Task> {
     let words: Vec<String> = words.into_iter().collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -40,7 +40,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Task> {
         ["test"] => Ok(Task::Test { real: false }),
         ["test", "--real"] => Ok(Task::Test { real: true }),
         ["smollm2"] => Ok(Task::Smollm2),
-        _ => bail!("`{}` is no task; `cargo xtask help` lists them", words.join(" ")),
+        _ => bail!("unknown task `{}`; run `cargo xtask help`", words.join(" ")),
     }
 }
 

@@ -1,20 +1,20 @@
-//! `cargo xtask bench`: what planning and executing cost, as parts of what memory does in the same run.
+//! `cargo xtask bench`: the speed of planning and executing, relative to memory in the same run.
 
 use anyhow::Result;
 
 use crate::{
     cargo::cargo,
-    process::{run, say},
+    process::{print, run},
 };
 
-/// Runs the benches of headers, planning and execution, which need no MLX. Each prints a table.
+/// Runs the benchmarks of headers, planning and execution, which need no MLX. Each prints a table.
 pub(crate) fn bench() -> Result<()> {
     for (title, bench) in [
-        ("Planning: the reader of headers against the `safetensors` crate's", "headers"),
-        ("Planning: opening and planning, by tensors and operations", "plan"),
-        ("Executing: against a plain parallel copy of the same bytes", "execute"),
+        ("Headers: mlxcel's reader against the `safetensors` crate's", "headers"),
+        ("Planning: opening and planning, by number of tensors and operations", "plan"),
+        ("Executing: relative to a plain parallel copy of the same bytes", "execute"),
     ] {
-        say(&format!("\n{title}\n"));
+        print(&format!("\n{title}\n"));
         run(cargo().args(["bench", "--package", "mlxcel", "--no-default-features", "--bench", bench]))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Cargo, as a program to run and a source of facts about the workspace.
+//! Runs Cargo and queries the workspace.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,26 +10,26 @@ use serde_json::Value;
 
 use crate::process::capture;
 
-/// The folder that holds the workspace's `Cargo.toml`.
+/// The directory of the workspace's `Cargo.toml`.
 pub(crate) fn checkout() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package)
 }
 
-/// The Cargo that runs us, in the checkout.
+/// The Cargo that runs xtask, in the repository's root.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(checkout());
     command
 }
 
-/// Where Cargo puts what it builds.
+/// Cargo's target directory.
 pub(crate) fn target_folder() -> Result<PathBuf> {
     let metadata = metadata(&["--no-deps"])?;
     Ok(metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?.into())
 }
 
-/// The folder of a dependency's sources, which Cargo fetches if it has not yet.
+/// The `src` directory of a dependency, which Cargo fetches if necessary.
 pub(crate) fn sources_of(name: &str, version: &str) -> Result<PathBuf> {
     let metadata = metadata(&[])?;
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
@@ -41,5 +41,5 @@ pub(crate) fn sources_of(name: &str, version: &str) -> Result<PathBuf> {
 
 fn metadata(arguments: &[&str]) -> Result<Value> {
     let text = capture(cargo().args(["metadata", "--format-version=1"]).args(arguments))?;
-    serde_json::from_str(&text).context("`cargo metadata` wrote no JSON")
+    serde_json::from_str(&text).context("`cargo metadata` did not write JSON")
 }

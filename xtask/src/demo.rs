@@ -6,25 +6,25 @@ use anyhow::Result;
 
 use crate::{
     cargo::{cargo, checkout, target_folder},
-    process::{run, say},
+    process::{print, run},
     setup::setup,
 };
 
 const MODEL: &str = "fixtures/models/tiny-tales/base";
 const SURGERY: &str = "examples/joy.yaml";
 
-/// Sets up, builds, and runs a few commands, each printed as one would type it.
+/// Sets up MLX, builds, and runs a few commands. Prints each command before it runs.
 pub(crate) fn demo() -> Result<()> {
     setup()?;
     run(cargo().args(["build", "--release", "--package", "mlxcel"]))?;
 
-    say("\nA surgery file:");
+    print("\nA surgery file:");
     run(Command::new("cat").arg(SURGERY).current_dir(checkout()))?;
-    say("\nIts plan, for a model of 180,800 parameters that tells stories:");
+    print("\nIts plan, for a model of 180,800 parameters that tells stories:");
     run(mlxcel()?.args(["surgery", "plan", SURGERY, "--model", MODEL]))?;
-    say("\nThe model as it is:");
+    print("\nThe model without surgery:");
     run(&mut generate(&[])?)?;
-    say("\nThe model with the surgery applied while it loads:");
+    print("\nThe model with the surgery applied while it loads:");
     run(&mut generate(&["--surgery", SURGERY])?)
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_demo_shows_is_in_the_checkout() {
+    fn the_demo_needs_only_files_of_the_repository() {
         for path in [SURGERY, "fixtures/models/tiny-tales/base/config.json"] {
             assert!(checkout().join(path).is_file(), "{path}");
         }

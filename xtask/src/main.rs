@@ -1,7 +1,7 @@
 //! Project tasks: `cargo xtask help`.
 //!
-//! A package of its own with few dependencies, because it is what a newcomer compiles first, and it must build where
-//! MLX is not set up yet. It never links MLX.
+//! A separate package with few dependencies: a new contributor compiles it first, and it must build before MLX is set up.
+//! It never links MLX.
 
 mod arguments;
 mod bench;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     match arguments::parse(std::env::args().skip(1)).and_then(perform) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            process::say(&format!("error: {error:#}"));
+            process::print(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 fn perform(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Help => {
-            process::say(arguments::HELP);
+            process::print(arguments::HELP);
             Ok(())
         }
         Task::Setup => setup::setup(),

@@ -1,4 +1,4 @@
-//! Running other programs, and telling the person at the terminal about it.
+//! Runs other programs and prints progress.
 
 use std::{
     ffi::OsStr,
@@ -10,15 +10,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::checkout;
 
-/// Writes one line (or a few) to stderr.
-#[expect(clippy::print_stderr, reason = "a task's progress is for the person at the terminal")]
-pub(crate) fn say(text: &str) {
+/// Prints text to standard error.
+#[expect(clippy::print_stderr, reason = "progress goes to standard error")]
+pub(crate) fn print(text: &str) {
     eprintln!("{text}");
 }
 
-/// Shows a command and runs it. It speaks for itself; its failure is ours.
+/// Prints a command and runs it with inherited output. A failed command is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    say(&format!("$ {}", shown(command)));
+    print(&format!("$ {}", shown(command)));
     let status = command.status().with_context(|| format!("`{}` cannot be started", shown(command)))?;
     if !status.success() {
         bail!("`{}` failed ({status})", shown(command));
@@ -26,26 +26,26 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program and returns what it wrote to stdout; what it wrote to stderr becomes part of the error.
+/// Runs a program and returns its standard output; an error contains its standard error.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("`{}` cannot be started", shown(command)))?;
     if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}` failed ({})\n{}", shown(command), output.status, complaint.trim_end());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed ({})\n{}", shown(command), output.status, stderr.trim_end());
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` wrote no UTF-8", shown(command)))
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` did not write UTF-8", shown(command)))
 }
 
-/// Whether a program is there and ends well.
+/// Whether a program exists and succeeds.
 pub(crate) fn answers(command: &mut Command) -> bool {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }
 
-/// The command as one would type it in the checkout.
+/// The command as typed in the repository's root.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = match program.strip_prefix(checkout()) {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_shown_as_it_would_be_typed() {
+    fn a_command_is_printed_as_typed() {
         check(
             "mlxcel",
             &["--prompt", "One morning", "it's", ""],
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_carries_what_the_program_said() {
+    fn an_error_contains_the_standard_error_of_the_program() {
         let error = capture(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"]));
         let error = error.map_err(|error| error.to_string());
         assert!(error.is_err_and(|text| text.contains("exit status: 3") && text.ends_with("no such luck")));

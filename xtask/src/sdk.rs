@@ -1,4 +1,4 @@
-//! Tests from outside, in Python environments of their own, against the built program.
+//! Tests of the built program with Python clients, each in its own virtual environment.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
     store::Store,
 };
 
-/// Runs the official SDK's tests, and asks whatever the interface's document allows and forbids, on the release build.
+/// Runs the tests with OpenAI's SDK, and schemathesis on the OpenAPI document, against the release build.
 pub(crate) fn test_with_the_sdk() -> Result<()> {
     let target = target_folder()?;
     for test in ["tests/sdk/test_openai.py", "tests/interface/test_interface.py"] {
@@ -25,7 +25,7 @@ pub(crate) fn test_with_the_sdk() -> Result<()> {
     Ok(())
 }
 
-/// The Python of an environment that has the one package which a file names.
+/// The Python of a virtual environment with the requirements of a file installed.
 fn environment(requirements: &Path) -> Result<PathBuf> {
     let store = Store::open(&target_folder()?.join("sdk"))?;
     let requirements = checkout().join(requirements);
@@ -34,7 +34,7 @@ fn environment(requirements: &Path) -> Result<PathBuf> {
     let python = store.folder(&name).join("bin/python");
     let _lock = store.lock()?;
     if !python.is_file() {
-        // An environment cannot be moved after it was made, so it is made where it stays.
+        // A virtual environment cannot be moved, so it is created in its final directory.
         let folder = store.folder(&name);
         if folder.exists() {
             fs::remove_dir_all(&folder)

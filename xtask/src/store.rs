@@ -1,4 +1,5 @@
-//! A folder of folders that are made at some cost: each appears complete or not at all, and is made by one process.
+//! A directory of directories that are expensive to create. Each appears complete or not at all, and only one process
+//! creates it.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -7,27 +8,27 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::process::say;
+use crate::process::print;
 
-/// The outer folder.
+/// The outer directory.
 pub(crate) struct Store {
     root: PathBuf,
 }
 
 impl Store {
-    /// Opens the store at `root`, which is made if need be.
+    /// Opens the store at `root` and creates it if necessary.
     pub(crate) fn open(root: &Path) -> Result<Self> {
-        fs::create_dir_all(root).with_context(|| format!("{}: cannot be made", root.display()))?;
-        let root = root.canonicalize().with_context(|| format!("{}: cannot be entered", root.display()))?;
+        fs::create_dir_all(root).with_context(|| format!("{}: cannot be created", root.display()))?;
+        let root = root.canonicalize().with_context(|| format!("{}: cannot be opened", root.display()))?;
         Ok(Self { root })
     }
 
-    /// Where the folder of this name is, or will be.
+    /// The path of the directory with this name, which may not exist yet.
     pub(crate) fn folder(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Waits until no other process changes the store. The lock ends with the value, or with the process.
+    /// Locks the store; waits if another process holds the lock. Dropping the value or ending the process unlocks it.
     pub(crate) fn lock(&self) -> Result<File> {
         let path = self.root.join(".lock");
         let cannot = || format!("{}: cannot be locked", path.display());
@@ -35,7 +36,7 @@ impl Store {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                say(&format!("another task is at work in {}, waiting for it", self.root.display()));
+                print(&format!("waiting for another task that uses {}", self.root.display()));
                 file.lock().with_context(cannot)?;
             }
             Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
@@ -43,18 +44,18 @@ impl Store {
         Ok(file)
     }
 
-    /// Lets `fill` fill a folder beside, and gives it its name when that succeeded. To be called under the lock, so
-    /// that what an interrupted process left beside can be thrown away.
+    /// Calls `fill` on a temporary directory and renames it when that succeeds. Call it under the lock: it removes the
+    /// temporary directory of an interrupted process.
     pub(crate) fn make(&self, name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        let beside = self.root.join(".partial");
-        if beside.exists() {
-            fs::remove_dir_all(&beside)
-                .with_context(|| format!("{}: cannot be removed", beside.display()))?;
+        let partial = self.root.join(".partial");
+        if partial.exists() {
+            fs::remove_dir_all(&partial)
+                .with_context(|| format!("{}: cannot be removed", partial.display()))?;
         }
-        fs::create_dir(&beside).with_context(|| format!("{}: cannot be made", beside.display()))?;
-        fill(&beside)?;
+        fs::create_dir(&partial).with_context(|| format!("{}: cannot be created", partial.display()))?;
+        fill(&partial)?;
         let folder = self.folder(name);
-        fs::rename(&beside, &folder).with_context(|| format!("{}: cannot be named so", folder.display()))
+        fs::rename(&partial, &folder).with_context(|| format!("{}: cannot be created", folder.display()))
     }
 }
 
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_appears_only_when_it_is_complete() -> Result<()> {
+    fn a_directory_appears_only_when_it_is_complete() -> Result<()> {
         let root = std::env::temp_dir().join(format!("xtask-store-{}", std::process::id()));
         let store = Store::open(&root)?;
         let _lock = store.lock()?;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that has to hold, on the fixtures or on a real model.
+//! `cargo xtask test`: all tests, on the fixtures or on a real model.
 
 use anyhow::Result;
 
@@ -10,7 +10,7 @@ use crate::{
     smollm2::smollm2,
 };
 
-/// Runs all tests that need nothing but the checkout, the documentation's examples included.
+/// Runs all tests that need only the repository, including the doc tests.
 pub(crate) fn on_fixtures() -> Result<()> {
     setup()?;
     if nextest() {
@@ -21,7 +21,7 @@ pub(crate) fn on_fixtures() -> Result<()> {
     }
 }
 
-/// Runs the end-to-end tests in `tests/real`, which nothing else runs. Optimized, because they wait for arithmetic.
+/// Runs the end-to-end tests in `tests/real`, which no other task runs. In release mode, because they compute much.
 pub(crate) fn on_a_real_model() -> Result<()> {
     setup()?;
     smollm2()?;

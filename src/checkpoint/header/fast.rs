@@ -1,5 +1,5 @@
-//! The quick way through a header that is written as writers write them. Whatever is unusual, right or wrong, is left to
-//! the descent, which takes every JSON and has the words for what is wrong: this way can only say "not mine".
+//! Reads a header in the form that writers use (no escapes, each field once) and declines everything else, valid or not:
+//! the strict reader then takes it and reports what is wrong. A property test compares the two.
 
 use serde::de::IntoDeserializer;
 use serde::de::{Deserialize, value};
@@ -12,7 +12,7 @@ use super::validate;
 /// Reads the tensors in the order of the text, their ranges relative to the data, and `__metadata__`.
 pub(super) fn read(text: &str) -> Option<(Vec<StoredTensor>, Metadata)> {
     let mut reader = Reader { text, at: 0, dtype: ("F32", Dtype::F32), shape: Vec::new() };
-    // A tensor's entry is rarely shorter than this; the guess must not let a small file claim much memory.
+    // An entry is rarely shorter than 100 bytes. The guess must not let a small file allocate much memory.
     let mut tensors = Vec::with_capacity(text.len() / 100);
     let mut metadata = None;
     reader.expect(b'{')?;
@@ -43,11 +43,11 @@ enum Field {
 
 struct Reader<'t> {
     text: &'t str,
-    /// The next byte's place.
+    /// Position of the next byte.
     at: usize,
-    /// The last dtype and how it was written: mostly it is the next one's too.
+    /// The last dtype and its spelling: most tensors have the dtype of the one before.
     dtype: (&'t str, Dtype),
-    /// Room for one shape, used by all.
+    /// Buffer for the shape of the current tensor.
     shape: Vec<usize>,
 }
 
@@ -62,7 +62,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The next byte that is no space.
+    /// The next byte that is not a space.
     fn next(&mut self) -> Option<u8> {
         self.skip_space();
         let byte = self.peek()?;
@@ -74,7 +74,7 @@ impl<'t> Reader<'t> {
         (self.next()? == byte).then_some(())
     }
 
-    /// Whether an object goes on.
+    /// Whether another member of the object follows.
     fn another(&mut self) -> Option<bool> {
         match self.next()? {
             b',' => Some(true),
@@ -89,7 +89,7 @@ impl<'t> Reader<'t> {
         let rest = self.text.get(self.at..)?;
         let end = memchr::memchr(b'"', rest.as_bytes())?;
         let string = rest.get(..end)?;
-        // Without a way out early, so that many bytes are looked at at a time.
+        // Without an early exit, so that the compiler can vectorize it.
         let unusual = string.bytes().map(|byte| u8::from(byte < b' ' || byte == b'\\')).fold(0, u8::max);
         self.at += end + 1;
         (unusual == 0).then_some(string)
@@ -119,7 +119,7 @@ impl<'t> Reader<'t> {
             number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
             length += 1;
         }
-        // Nineteen digits do not overflow. JSON has no zeros in front.
+        // Nineteen digits do not overflow. JSON allows no leading zeros.
         let plain = (1..=19).contains(&length) && (length == 1 || digits.first() != Some(&b'0'));
         self.at += length;
         plain.then_some(number)

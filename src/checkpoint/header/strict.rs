@@ -1,4 +1,5 @@
-//! The reader through a header's JSON, tensor by tensor. The text is borrowed: a name is copied once, into its [`Key`].
+//! Reads a header in any form that JSON allows, tensor by tensor, and reports what is wrong. The text is borrowed: a name
+//! is copied once, into its [`Key`].
 
 use std::fmt;
 
@@ -13,14 +14,14 @@ use super::super::{Dtype, Key};
 use super::error::{CONVERT, HeaderError, RESHAPE, TWICE};
 use super::validate::{check, dimension};
 
-/// More dimensions than any tensor has (`NumPy` has no more either).
+/// Maximum number of dimensions (that of `NumPy`).
 pub(super) const MAX_DIMENSIONS: usize = 64;
 
 pub(super) type Metadata = Option<Vec<(String, String)>>;
 
 /// Reads the tensors in the order of the text, their ranges relative to the data, and `__metadata__`.
 pub(super) fn read(text: &str) -> Result<(Vec<StoredTensor>, Metadata), HeaderError> {
-    // A tensor's entry is rarely shorter than this; the guess must not let a small file claim much memory.
+    // An entry is rarely shorter than 100 bytes. The guess must not let a small file allocate much memory.
     let mut reader = Reader { tensors: Vec::with_capacity(text.len() / 100), ..Reader::default() };
     let mut json = serde_json::Deserializer::from_str(text);
     let done = json.deserialize_map(&mut reader).and_then(|()| json.end());
@@ -36,12 +37,12 @@ struct Reader {
     tensors: Vec<StoredTensor>,
     metadata: Metadata,
     has_metadata: bool,
-    /// Room for one tensor's shape and offsets, used by all of them.
+    /// Buffers for the shape and the numbers of the current tensor.
     shape: Vec<usize>,
     numbers: Vec<Number>,
-    /// Where the reading stopped, for an error that is in the JSON reader's words.
+    /// Where reading stopped, for an error in the words of the JSON parser.
     stopped: Option<String>,
-    /// Our own words for what is wrong, which the JSON reader's error only carries out.
+    /// The error in our own words. The JSON parser's error only ends the parsing.
     refusal: Option<HeaderError>,
 }
 
@@ -75,7 +76,7 @@ impl Reader {
             let entry = number.whole().and_then(dimension).ok_or_else(|| {
                 let label = Quoted(name);
                 let reason =
-                    format!("tensor {label} has a shape entry {number}, which is no whole number below 2^31");
+                    format!("tensor {label} has a shape entry {number}, which is not an integer below 2^31");
                 match number.whole() {
                     Some(_) => HeaderError::new(reason, RESHAPE),
                     None => reason.into(),
@@ -91,7 +92,7 @@ impl Reader {
         let whole = |number: &Number| {
             number.whole().ok_or_else(|| {
                 format!(
-                    "tensor {} has a data offset {number}, which is no whole number below 2^64",
+                    "tensor {} has a data offset {number}, which is not an integer below 2^64",
                     Quoted(name)
                 )
             })
@@ -208,7 +209,7 @@ fn dtype(text: &str) -> Option<Dtype> {
 pub(super) struct Pairs(pub(super) Vec<(String, String)>);
 
 impl Pairs {
-    /// A name that stands there more than once. There are few names.
+    /// A name that occurs more than once. There are few names.
     pub(super) fn twice(&self) -> Option<&str> {
         let mut names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();

@@ -97,7 +97,7 @@ fn only_what_a_writer_cannot_have_meant_is_called_damage() {
     let entry = r#"{"dtype":"U8","shape":[0],"data_offsets":[0,0]}"#;
     let long = "x".repeat(4097);
     for (text, word) in [
-        (format!(r#"{{"{long}":{entry}}}"#), "4,096 bytes at most"),
+        (format!(r#"{{"{long}":{entry}}}"#), "at most 4,096 bytes"),
         (format!(r#"{{"a\u0007":{entry}}}"#), "printable"),
         (format!(r#"{{"x":{entry},"x":{entry}}}"#), "each name once"),
         (r#"{"__metadata__":{"a":"","a":""}}"#.to_owned(), "each name once"),
@@ -160,7 +160,7 @@ fn white_space_around_the_header_is_fine() {
 }
 
 #[test]
-fn fields_that_nobody_knows_are_still_json() {
+fn unknown_fields_are_still_json() {
     let note = |note: &str| {
         let text = format!(r#"{{"x":{{"dtype":"U8","shape":[1],"data_offsets":[0,1],"note":{note}}}}}"#);
         assert_eq!(parse(&text, 1).is_ok(), by_the_crate(&text, 1), "{note}");
@@ -191,7 +191,7 @@ fn an_entry_must_have_its_three_fields_once() {
     );
     refused_entry(
         r#"{"shape":3}"#,
-        "tensor `x`: invalid type: integer `3`, expected a list of at most 64 whole numbers at line 1 column 15",
+        "tensor `x`: invalid type: integer `3`, expected a list of at most 64 integers at line 1 column 15",
     );
 }
 
@@ -215,7 +215,7 @@ fn a_shape_entry_is_a_whole_number_that_fits_i32() {
     let entry = |entry: &str, said: &str| {
         refused_entry(
             &format!(r#"{{"dtype":"U8","shape":[{entry}],"data_offsets":[0,16]}}"#),
-            &format!("tensor `x` has a shape entry {said}, which is no whole number below 2^31"),
+            &format!("tensor `x` has a shape entry {said}, which is not an integer below 2^31"),
         );
     };
     entry("-1,-16", "-1");
@@ -241,8 +241,8 @@ fn offsets_are_two_whole_numbers_in_order() {
     };
     offsets("[0]", "tensor `x` has 1 data offsets, not 2");
     offsets("[]", "tensor `x` has 0 data offsets, not 2");
-    offsets("[-1,15]", "tensor `x` has a data offset -1, which is no whole number below 2^64");
-    offsets("[0,16.5]", "tensor `x` has a data offset 16.5, which is no whole number below 2^64");
+    offsets("[-1,15]", "tensor `x` has a data offset -1, which is not an integer below 2^64");
+    offsets("[0,16.5]", "tensor `x` has a data offset 16.5, which is not an integer below 2^64");
     offsets("[16,0]", "tensor `x` ends (byte 0) before it begins (byte 16)");
     let three = parse(r#"{"x":{"data_offsets":[0,8,16]}}"#, 16).unwrap_err();
     assert!(three.starts_with("tensor `x`: invalid length 3"), "{three}");
@@ -256,14 +256,11 @@ fn a_size_must_agree_with_shape_and_dtype() {
     refused_entry(&entry("BF16", "[8]", 14), "tensor `x` has 14 bytes of data, but BF16 [8] takes 16");
     refused_entry(&entry("F32", "[]", 0), "tensor `x` has 0 bytes of data, but F32 [] takes 4");
     refused_entry(&entry("F32", "[0]", 4), "tensor `x` has 4 bytes of data, but F32 [0] takes 0");
-    refused_entry(
-        &entry("F4", "[3]", 2),
-        "tensor `x`: F4 [3] is no whole number of bytes that could be counted",
-    );
+    refused_entry(&entry("F4", "[3]", 2), "tensor `x`: F4 [3] is not a whole number of bytes, or too large");
     let huge = "[2147483647, 2147483647, 2147483647]";
     refused_entry(
         &entry("U8", huge, 16),
-        &format!("tensor `x`: U8 {huge} is no whole number of bytes that could be counted"),
+        &format!("tensor `x`: U8 {huge} is not a whole number of bytes, or too large"),
     );
 }
 
@@ -280,8 +277,8 @@ fn tensors_fill_the_data_without_overlap_or_hole() {
     refused(&two([0, 8], [4, 12]), 12, "tensor `y` (bytes 4..12 of the data) overlaps `x` (bytes 0..8)");
     refused(&two([0, 8], [0, 8]), 8, "tensor `y` (bytes 0..8 of the data) overlaps `x` (bytes 0..8)");
     refused(&two([0, 16], [4, 4]), 16, "tensor `y` (bytes 4..4 of the data) overlaps `x` (bytes 0..16)");
-    refused(&two([0, 8], [12, 20]), 20, "a hole: bytes 8..12 of the data, before `y`, belong to no tensor");
-    refused(&two([2, 8], [8, 16]), 16, "a hole: bytes 0..2 of the data, before `x`, belong to no tensor");
+    refused(&two([0, 8], [12, 20]), 20, "no tensor covers bytes 8..12 of the data, before `y`");
+    refused(&two([2, 8], [8, 16]), 16, "no tensor covers bytes 0..2 of the data, before `x`");
 }
 
 #[test]
@@ -289,12 +286,12 @@ fn data_past_the_end_is_counted() {
     refused(
         &two([0, 8], [8, 16]),
         15,
-        "1 byte short, interrupted download? the file has 15 bytes of data, and `y` takes bytes 8..16",
+        "1 byte short (interrupted download?): the file has 15 bytes of data, and `y` takes bytes 8..16",
     );
     refused(
         &two([0, 8], [8, 16]),
         2,
-        "14 bytes short, interrupted download? the file has 2 bytes of data, and `x` takes bytes 0..8",
+        "14 bytes short (interrupted download?): the file has 2 bytes of data, and `x` takes bytes 0..8",
     );
 }
 

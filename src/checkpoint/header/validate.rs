@@ -1,4 +1,4 @@
-//! What has to be true of one tensor's entry, whichever way it was read.
+//! Checks one tensor's entry, whichever reader read it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::super::Dtype;
 use super::super::dtype::byte_length;
 use super::super::quoted::Quoted;
 
-/// A shape's entry; MLX keeps shapes in i32.
+/// A dimension; MLX keeps shapes in i32.
 pub(super) fn dimension(number: u64) -> Option<usize> {
     i32::try_from(number).ok().and_then(|number| usize::try_from(number).ok())
 }
@@ -27,7 +27,7 @@ pub(super) fn check(
         return Err(format!("tensor {label} ends (byte {end}) before it begins (byte {start})"));
     }
     let needed = byte_length(dtype, shape).ok_or_else(|| {
-        format!("tensor {label}: {dtype} {shape:?} is no whole number of bytes that could be counted")
+        format!("tensor {label}: {dtype} {shape:?} is not a whole number of bytes, or too large")
     })?;
     if end - start != needed {
         let has = end - start;

@@ -40,7 +40,7 @@ fn format(module: &str, json: &str, words: usize, groups: usize) -> Option<(u64,
 const Q: &str = "model.layers.0.self_attn.q_proj";
 
 #[test]
-fn any_member_stands_for_the_set_and_a_linear_bias_does_not() {
+fn any_member_represents_the_set_and_a_linear_bias_does_not() {
     let index = index(&[
         ("p.bias", F16, &[8]),
         ("p.biases", F16, &[8, 2]),
@@ -104,7 +104,7 @@ fn a_config_that_fits_the_shapes_but_not_the_inputs_is_put_right() {
     // 4·64 and 8·32 have the same product; 128 inputs in 32 words are 8 bits.
     let json = r#"{"hidden_size":128,"quantization":{"bits":4,"group_size":64}}"#;
     assert_eq!(format(Q, json, 32, 4), Some((8, 32)));
-    // Nothing fits: the config's word stands.
+    // Nothing fits: the configuration decides.
     assert_eq!(
         format(Q, r#"{"hidden_size":100,"quantization":{"bits":4,"group_size":64}}"#, 32, 4),
         Some((4, 64))

@@ -1,7 +1,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::ReadErrorKind;
 use super::super::testing::{Dir, bytes, raw};
@@ -115,7 +115,7 @@ fn lengths_are_distrusted() {
     refused("abc", "3 bytes: too short for a safetensors header");
     refused(0_u64.to_le_bytes(), "the header is not a JSON object");
     let header = |length: u64| [&length.to_le_bytes()[..], b"{}"].concat();
-    refused(header(3), "a header of 3 bytes, but only 2 follow: interrupted download?");
+    refused(header(3), "a header of 3 bytes, but only 2 follow (interrupted download?)");
     refused(header(100_000_000), "a header of 100000000 bytes: the format allows less than 100000000");
     refused(
         header(u64::MAX),
@@ -140,18 +140,17 @@ fn a_sparse_file_of_terabytes_opens_at_once() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_answered_at_once() {
-    let start = Instant::now();
+fn only_regular_files_are_opened() {
+    // Opening the FIFO would wait for a writer forever.
     let open = |path: &std::path::Path| Shard::open(path).unwrap_err();
     let dir = Dir::new();
     assert_eq!(open(dir.path()).reason, "a directory, not a file");
     let zero = open("/dev/zero".as_ref());
     assert_eq!(zero.reason, "not a regular file");
-    assert_eq!(zero.help.as_deref(), Some("pipes and devices are not read: write a file first"));
+    assert_eq!(zero.help.as_deref(), Some("pipes and devices are not supported; write a file first"));
     let fifo = dir.join("fifo.safetensors");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     assert_eq!(open(&fifo).reason, "not a regular file");
-    assert!(start.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn a_missing_file_is_not_found_and_the_shell_is_not_asked() {
     for path in ["~/d.safetensors", "/x/$HOME/d.safetensors"] {
         assert_eq!(
             missing(path).help.as_deref(),
-            Some("`~` and `$VAR` are not expanded: write the path out")
+            Some("`~` and `$VAR` are not expanded; write the whole path")
         );
     }
 }

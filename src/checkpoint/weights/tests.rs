@@ -135,12 +135,13 @@ fn an_index_that_lies_is_refused() {
     refused(dir.path(), BAD, "puts `y` into `a.safetensors`, which does not have it");
 
     let dir = dir.with_index(&[("a.safetensors", &["y", "p", "q"]), ("b.safetensors", &["x", "r"])]);
-    let reason = "puts `p` into `a.safetensors`, which does not have it; so with `q`, `r`, `x` and `y`";
+    let reason =
+        "puts `p` into `a.safetensors`, which does not have it; the same holds for `q`, `r`, `x` and `y`";
     let error = refused(dir.path(), BAD, reason);
     assert_eq!(error.path, dir.join("model.safetensors.index.json"));
 
     let dir = dir.with_index(&[("a.safetensors", &["y"]), ("b.safetensors", &["x"])]);
-    let reason = "puts `x` into `b.safetensors`, which does not have it (`a.safetensors` does); so with `y`";
+    let reason = "puts `x` into `b.safetensors`, which does not have it (`a.safetensors` does); the same holds for `y`";
     refused(dir.path(), BAD, reason);
 }
 
@@ -202,7 +203,7 @@ fn the_same_tensor_in_two_files_is_refused() {
     let dir = Dir::new().with("a.safetensors", bytes(&["x", "y"])).with("b.safetensors", bytes(&["y", "z"]));
     refused(dir.path(), UNREADABLE, "tensor `y` is in both `a.safetensors` and `b.safetensors`");
     let dir = dir.with("b.safetensors", bytes(&["x", "y"]));
-    let reason = "tensor `x` is in both `a.safetensors` and `b.safetensors` (and so is 1 more)";
+    let reason = "tensor `x` is in both `a.safetensors` and `b.safetensors` (and 1 more tensors)";
     refused(dir.path(), UNREADABLE, reason);
 }
 
@@ -234,11 +235,11 @@ fn a_directory_without_weights_says_what_it_has() {
     };
     refuse(&[], "");
     refuse(&["model-q4.gguf", "config.json"], ": `model-q4.gguf` is GGUF");
-    refuse(&["pytorch_model.bin"], ": `pytorch_model.bin` is of another format");
+    refuse(&["pytorch_model.bin"], ": `pytorch_model.bin` has another format");
     refuse(&["model.safetensors.incomplete"], ": `model.safetensors.incomplete` is an unfinished download");
     refuse(
         &["adapters.safetensors"],
-        ": `adapters.safetensors` is an adapter or a second copy, which is not read",
+        ": `adapters.safetensors` is an adapter or a second copy, which is ignored",
     );
 }
 

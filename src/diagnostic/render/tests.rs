@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::diagnostic::{Code, Span};
+use crate::diagnostic::excerpt::MAX_LINE;
+use crate::diagnostic::{Code, Span, columns};
 
 fn source(text: &str) -> Source {
     Source { path: "x.yaml".into(), text: text.into() }
@@ -62,6 +63,15 @@ fn a_long_line_is_cut_around_the_label_and_a_huge_one_is_not_drawn() {
 }
 
 #[test]
+fn labels_too_far_to_the_side_have_a_window_of_their_own() {
+    let line = format!("one{}two\n", " ".repeat(100));
+    let text = drawn(&line, &[(0..3, "first"), (103..106, "second")], Look { width: 60, ..ASCII });
+    assert!(text.contains(" --> x.yaml:1:1\n") && text.contains(" ::: x.yaml:1:104\n"), "{text}");
+    assert!(text.contains(" first\n") && text.contains(" second\n"), "{text}");
+    assert!(text.lines().all(|line| columns(line) <= 60), "{text}");
+}
+
+#[test]
 fn nothing_that_a_terminal_obeys_is_printed() {
     let text = "a: \x1b[31mred # \u{9b}\u{202e}x\n";
     let diagnostic = Diagnostic::new(Code::BadValue, "a\x1b[1m\nb").label(0..1, "\x07").help("c\x1b[1m\td");
@@ -111,5 +121,7 @@ proptest! {
             labels.iter().map(|(start, length, text)| (*start..start + length, text.as_str())).collect();
         let drawn = drawn(&text, &labels, Look { width, unicode, colour: false });
         prop_assert!(drawn.contains(" x.yaml:"), "{drawn}");
+        let wide = drawn.lines().find(|line| columns(line) > width.max(30));
+        prop_assert_eq!(wide, None, "{}", drawn);
     }
 }

@@ -1,3 +1,5 @@
+//! Which tokens are drawn, and how often.
+
 use super::*;
 
 fn sampling(change: impl FnOnce(&mut Sampling)) -> Sampling {
@@ -6,7 +8,7 @@ fn sampling(change: impl FnOnce(&mut Sampling)) -> Sampling {
     sampling
 }
 
-/// How often each token is drawn in 4,000 draws.
+/// Number of times that each token is drawn in 4,000 draws.
 fn histogram(logits: &[f32], sampling: Sampling) -> Vec<usize> {
     let mut sampler = Sampler::new(sampling);
     let mut counts = vec![0; logits.len()];
@@ -29,7 +31,7 @@ fn known() -> [f32; 4] {
 }
 
 #[test]
-fn temperature_zero_takes_the_lowest_id_among_the_likeliest() {
+fn temperature_zero_picks_the_lowest_id_among_the_most_likely() {
     let mut sampler = Sampler::new(Sampling::default());
     assert_eq!(sampler.sample(&[1.0, 3.0, 3.0, -2.0], &[]).unwrap(), 1);
     assert_eq!(sampler.sample(&[f32::NEG_INFINITY, -3.0e38], &[]).unwrap(), 1);
@@ -44,7 +46,7 @@ fn draws_follow_the_probabilities() {
 }
 
 #[test]
-fn temperature_sharpens() {
+fn a_low_temperature_sharpens_the_distribution() {
     let drawn = histogram(&known(), sampling(|s| s.temperature = 0.5));
     // Squares of the probabilities, normalized: 1/30, 16/30, 4/30, 9/30.
     for (count, expected) in drawn.iter().zip([133, 2133, 533, 1200]) {
@@ -53,11 +55,11 @@ fn temperature_sharpens() {
 }
 
 #[test]
-fn top_k_keeps_the_k_likeliest() {
+fn top_k_keeps_the_k_most_likely() {
     check_support(&known(), |s| s.top_k = 2, &[1, 3]);
     check_support(&known(), |s| s.top_k = 1, &[1]);
     check_support(&known(), |s| s.top_k = 9, &[0, 1, 2, 3]);
-    // Among equals the lower ids stay.
+    // Among equals the lower ids are kept.
     check_support(&[0.0; 5], |s| s.top_k = 3, &[0, 1, 2]);
 }
 
@@ -70,20 +72,20 @@ fn top_p_keeps_the_smallest_set_that_reaches_p() {
 }
 
 #[test]
-fn top_p_counts_what_top_k_left() {
+fn top_p_follows_top_k() {
     // Of 0.4, 0.3 renormalized, the first alone is 0.571.
     check_support(&known(), |s| (s.top_k, s.top_p) = (2, 0.55), &[1]);
     check_support(&known(), |s| (s.top_k, s.top_p) = (2, 0.6), &[1, 3]);
 }
 
 #[test]
-fn min_p_is_relative_to_the_likeliest() {
+fn min_p_is_relative_to_the_highest_probability() {
     check_support(&known(), |s| s.min_p = 0.6, &[1, 3]);
     check_support(&known(), |s| s.min_p = 1.0, &[1]);
 }
 
 #[test]
-fn a_wide_nucleus_is_found_beyond_the_first_sorted_part() {
+fn a_nucleus_may_be_wider_than_the_first_sorted_prefix() {
     let logits: Vec<f32> = (0..2000u16).map(|id| f32::from(id % 7) * 0.01).collect();
     let mut candidates: Vec<Candidate> = (0u32..)
         .zip(&logits)
@@ -106,13 +108,13 @@ fn the_penalty_divides_positive_and_multiplies_negative_logits_once() {
 }
 
 #[test]
-fn the_penalty_forgets_what_lies_before_its_window() {
+fn the_penalty_ignores_tokens_before_its_window() {
     let short = Sampling { repetition_penalty: 2.0, repetition_window: 2, ..Sampling::default() };
     assert_eq!(Sampler::new(short).sample(&[3.0, 2.0, 1.0], &[0, 7, 7]).unwrap(), 0);
 }
 
 #[test]
-fn a_seed_gives_the_same_tokens_again_and_another_seed_others() {
+fn seeds_determine_the_tokens() {
     let logits: Vec<f32> = (0..100u8).map(|x| f32::from(x % 13) * 0.3).collect();
     let run = |seed| {
         let mut sampler = Sampler::new(sampling(|s| s.seed = seed));
@@ -120,19 +122,19 @@ fn a_seed_gives_the_same_tokens_again_and_another_seed_others() {
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
-    // A promise to users, not an implementation detail: these must never change.
+    // Users rely on these: they must never change.
     assert_eq!(run(42), [77, 35, 98, 71, 77, 60, 12, 62, 23, 90, 57, 85]);
 }
 
 #[test]
-fn logits_without_meaning_are_an_error_and_no_panic() {
+fn invalid_logits_are_errors() {
     for bad in [f32::NAN, f32::INFINITY] {
         let error = Sampler::new(Sampling::default()).sample(&[0.0, bad], &[]).unwrap_err();
         assert!(error.to_string().contains("token 1"), "{error}");
     }
     for nothing in [&[][..], &[f32::NEG_INFINITY; 3]] {
         let error = Sampler::new(sampling(|_| ())).sample(nothing, &[]).unwrap_err();
-        assert!(error.to_string().contains("no token possible"), "{error}");
+        assert!(error.to_string().contains("every token"), "{error}");
     }
 }
 

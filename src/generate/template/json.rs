@@ -1,4 +1,4 @@
-//! JSON as Python's `json.dumps` writes it, which is what the models were trained on.
+//! `tojson`: JSON as Python's `json.dumps` writes it, the format that models were trained on.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use minijinja::value::Kwargs;
 use minijinja::{Error, ErrorKind};
 use serde_json::Value;
 
-/// How to write.
+/// Formatting options.
 struct Layout {
     indent: Option<usize>,
-    /// Between items, and between a key and its value.
+    /// The separator between items, and that between a key and its value.
     separators: (String, String),
     sort_keys: bool,
     ensure_ascii: bool,
@@ -23,7 +23,7 @@ pub(super) fn tojson(value: &minijinja::Value, options: Kwargs) -> Result<String
     let separators = match separators.as_deref() {
         None => (if indent.is_some() { "," } else { ", " }.to_owned(), ": ".to_owned()),
         Some([item, key]) => (item.clone(), key.clone()),
-        Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "`separators` are two strings")),
+        Some(_) => return Err(Error::new(ErrorKind::InvalidOperation, "`separators` must be two strings")),
     };
     let layout = Layout {
         indent,
@@ -33,7 +33,7 @@ pub(super) fn tojson(value: &minijinja::Value, options: Kwargs) -> Result<String
     };
     options.assert_all_used()?;
     if value.is_undefined() {
-        return Err(Error::new(ErrorKind::UndefinedError, "an undefined value has no JSON"));
+        return Err(Error::new(ErrorKind::UndefinedError, "cannot convert an undefined value to JSON"));
     }
     let value = serde_json::to_value(value)
         .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
@@ -110,7 +110,7 @@ impl Layout {
                 '\u{c}' => out.push_str("\\f"),
                 c if c < ' ' || (self.ensure_ascii && c > '~') => {
                     for unit in c.encode_utf16(&mut [0; 2]) {
-                        // Writing to a string does not fail.
+                        // Writing to a string cannot fail.
                         let _ = write!(out, "\\u{unit:04x}");
                     }
                 }
@@ -121,7 +121,7 @@ impl Layout {
     }
 }
 
-/// `1e-7` is `1e-07` in Python.
+/// Formats exponents as Python does: `1e-07` instead of `1e-7`.
 fn python_number(number: &str) -> String {
     match number.split_once('e') {
         Some((mantissa, exponent)) => {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_spaced_and_keeps_characters_and_order() {
+    fn json_is_spaced_and_keeps_characters_and_key_order() {
         check(
             "tojson",
             r#"{"b": [1, 2.5, 1e-07, true, null], "a": {"<é>": "\"\n\u0001😀", "e": [], "o": {}}}"#,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn indented_json_has_one_item_a_line() {
+    fn indented_json_has_one_item_per_line() {
         let mut environment = Environment::new();
         environment.add_filter("tojson", tojson);
         let out = environment.render_str("{{ {'a': [1, {}], 'b': 2} | tojson(indent=4) }}", ()).unwrap();

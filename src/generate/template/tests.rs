@@ -1,3 +1,5 @@
+//! Rendering, and where templates are found.
+
 use super::*;
 use serde_json::json;
 
@@ -17,13 +19,15 @@ fn talk() -> Vec<Message> {
 
 #[track_caller]
 fn check(source: &str, expected: &str) {
-    let prompt = compile(source).and_then(|template| template.render(&talk(), &Extra::default()));
+    let prompt = compile(source).and_then(|template| template.render(&talk(), &TemplateInputs::default()));
     assert_eq!(prompt.map_err(|error| error.to_string()).as_deref(), Ok(expected));
 }
 
 #[track_caller]
 fn check_refused(source: &str, expected: &str) {
-    let error = compile(source).and_then(|template| template.render(&talk(), &Extra::default())).unwrap_err();
+    let error = compile(source)
+        .and_then(|template| template.render(&talk(), &TemplateInputs::default()))
+        .unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
 
@@ -38,7 +42,7 @@ fn a_chatml_template_renders_as_in_transformers() {
 }
 
 #[test]
-fn block_tags_take_their_line_with_them_and_python_methods_work() {
+fn block_tags_remove_their_line_and_python_methods_work() {
     check(
         "{{ bos_token }}\n{% for m in messages if m.role != 'system' %}\n  {% if loop.index0 == 1 %}{% continue %}{% endif %}\n\
          [{{ m.content.strip().upper() }}]\n{% endfor %}\n{{ messages[::-1][0].content.split(' ')[1] }}{{ eos_token }}",
@@ -47,7 +51,7 @@ fn block_tags_take_their_line_with_them_and_python_methods_work() {
 }
 
 #[test]
-fn generation_tags_leave_no_trace() {
+fn generation_tags_have_no_effect() {
     check(
         "{% for m in messages %}\n{%- if m.role == 'assistant' %}\n{% generation %}\n{{ m.content }}\n{%- endgeneration -%}\n{% endif %}\n{%- endfor %}!",
         "Hello.!",
@@ -55,32 +59,32 @@ fn generation_tags_leave_no_trace() {
 }
 
 #[test]
-fn undefined_variables_are_false_and_extra_ones_arrive() {
+fn undefined_variables_are_false_and_additional_ones_are_passed() {
     check(
         "{% if tools %}t{% endif %}{% if tools is none %}n{% endif %}{% if enable_thinking is defined %}d{% endif %}",
         "n",
     );
-    let mut extra = Extra { tools: Some(json!([{"name": "f"}])), ..Extra::default() };
-    extra.variables.insert("enable_thinking".to_owned(), false.into());
+    let mut inputs = TemplateInputs { tools: Some(json!([{"name": "f"}])), ..TemplateInputs::default() };
+    inputs.variables.insert("enable_thinking".to_owned(), false.into());
     let template = compile("{{ tools | tojson }} {{ enable_thinking }}").unwrap();
-    assert_eq!(template.render(&talk(), &extra).unwrap(), r#"[{"name": "f"}] False"#);
+    assert_eq!(template.render(&talk(), &inputs).unwrap(), r#"[{"name": "f"}] False"#);
 }
 
 #[test]
-fn text_parts_are_joined_unless_the_template_wants_them() {
+fn text_parts_are_joined_unless_the_template_iterates_over_them() {
     let mut talk = vec![message("user", "")];
     talk[0].insert(
         "content".to_owned(),
         json!([{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]),
     );
-    let render = |source| compile(source).unwrap().render(&talk, &Extra::default()).unwrap();
+    let render = |source| compile(source).unwrap().render(&talk, &TemplateInputs::default()).unwrap();
     assert_eq!(render("{% for m in messages %}{{ m.content }}{% endfor %}"), "ab");
     let wanting = "{% for m in messages %}{%- for part in m['content'] if part.type == 'text' -%}({{ part.text }}){% endfor %}{% endfor %}";
     assert_eq!(render(wanting), "(a)(b)");
 }
 
 #[test]
-fn what_the_template_says_is_reported_with_its_line() {
+fn template_errors_have_a_line() {
     check_refused(
         "{% if messages[0].role == 'system' %}\n{{ raise_exception('no system role') }}\n{% endif %}",
         "chat template `chat_template.jinja`, line 2: no system role",
@@ -88,17 +92,17 @@ fn what_the_template_says_is_reported_with_its_line() {
     let unclosed = compile("a\n{% if x %}\nb").unwrap_err().to_string();
     assert!(unclosed.starts_with("chat template `chat_template.jinja`, line 3: "), "{unclosed}");
     let unknown = compile("\n{{ messages | frobnicate }}")
-        .and_then(|template| template.render(&talk(), &Extra::default()))
+        .and_then(|template| template.render(&talk(), &TemplateInputs::default()))
         .unwrap_err()
         .to_string();
     assert!(unknown.contains("line 2") && unknown.contains("frobnicate"), "{unknown}");
 }
 
 #[test]
-fn a_template_without_end_is_ended() {
+fn the_number_of_steps_is_limited() {
     check_refused(
         "{% for a in range(10000) %}{% for b in range(10000) %}{% for c in range(10000) %}{% endfor %}{% endfor %}{% endfor %}",
-        "chat template `chat_template.jinja`, line 1: it takes too many steps",
+        "chat template `chat_template.jinja`, line 1: takes too many steps",
     );
 }
 
@@ -113,11 +117,11 @@ fn find(files: &[(&str, String)], flag: Option<&str>) -> Result<Option<String>, 
     let tokenizer = Tokenizer::open(dir.path())?;
     let flag = flag.map(|name| dir.path().join(name));
     let template = ChatTemplate::find(dir.path(), &tokenizer, flag.as_deref())?;
-    template.map(|template| template.render(&[message("user", "x")], &Extra::default())).transpose()
+    template.map(|template| template.render(&[message("user", "x")], &TemplateInputs::default())).transpose()
 }
 
 #[test]
-fn the_sources_of_a_template_have_an_order() {
+fn template_sources_have_an_order() {
     let mut files = vec![
         ("chat_template.json", json!({"chat_template": "last"}).to_string()),
         (
@@ -138,7 +142,7 @@ fn the_sources_of_a_template_have_an_order() {
 }
 
 #[test]
-fn of_several_named_templates_the_default_is_taken() {
+fn the_default_of_several_templates_is_used() {
     let named = json!({"chat_template": [{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "plain"}]});
     assert_eq!(
         find(&[("tokenizer_config.json", named.to_string())], None).unwrap().as_deref(),

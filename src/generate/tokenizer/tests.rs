@@ -1,3 +1,5 @@
+//! Texts to tokens and back, and rejected files.
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
@@ -7,15 +9,15 @@ fn fixture() -> Arc<Tokenizer> {
     Arc::new(Tokenizer::open(Path::new(dir)).expect("the fixture opens"))
 }
 
-/// A tokenizer of a directory with this `tokenizer.json`.
+/// The tokenizer of a directory with this `tokenizer.json`.
 fn open(tokenizer: &str) -> Result<Arc<Tokenizer>, Error> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tokenizer.json"), tokenizer).unwrap();
     Tokenizer::open(dir.path()).map(Arc::new)
 }
 
-/// Words with a mark for the space, and fallback bytes, as `SentencePiece` models are converted.
-fn marked() -> Arc<Tokenizer> {
+/// A converted `SentencePiece` tokenizer: words with space marks, and byte tokens.
+fn sentencepiece() -> Arc<Tokenizer> {
     let mut vocab: Map<String, Value> = Map::new();
     for (id, token) in ["<s>", "▁the", "▁cat", "s"].into_iter().enumerate() {
         vocab.insert(token.to_owned(), id.into());
@@ -41,32 +43,32 @@ fn pieces(tokenizer: &Arc<Tokenizer>, start: Start, ids: &[u32]) -> Vec<String> 
 }
 
 #[test]
-fn text_comes_back_as_it_was() {
+fn encoding_and_decoding_round_trips() {
     let tokenizer = fixture();
     let ids = tokenizer.encode("One morning Anna", true).unwrap();
     assert_eq!(tokenizer.decode(&ids), "One morning Anna");
 }
 
 #[test]
-fn a_character_is_given_when_its_last_byte_arrives() {
+fn a_character_is_returned_with_its_last_byte() {
     let byte = |byte: u32| 4 + byte;
     let ids = [1, byte(0xe6), byte(0x97), byte(0xa5), 3];
-    assert_eq!(pieces(&marked(), Start::Continuation, &ids), [" the", "", "", "日", "s"]);
+    assert_eq!(pieces(&sentencepiece(), Start::Continuation, &ids), [" the", "", "", "日", "s"]);
 }
 
 #[test]
-fn bytes_that_can_become_no_character_are_replaced_and_an_unfinished_one_is_dropped() {
+fn invalid_bytes_are_replaced_and_a_trailing_partial_character_is_dropped() {
     let byte = |byte: u32| 4 + byte;
     assert_eq!(
-        pieces(&marked(), Start::Continuation, &[byte(0xe6), 3, byte(0xff), byte(0xf0)]),
+        pieces(&sentencepiece(), Start::Continuation, &[byte(0xe6), 3, byte(0xff), byte(0xf0)]),
         ["", "\u{fffd}s", "\u{fffd}", ""]
     );
 }
 
 #[test]
-fn an_answer_loses_its_first_space_and_a_continuation_keeps_it() {
-    assert_eq!(pieces(&marked(), Start::Answer, &[0, 1, 2, 3]), ["", "the", " cat", "s"]);
-    assert_eq!(pieces(&marked(), Start::Continuation, &[0, 1, 2, 3]), ["", " the", " cat", "s"]);
+fn answers_lose_the_leading_space_and_continuations_keep_it() {
+    assert_eq!(pieces(&sentencepiece(), Start::Answer, &[0, 1, 2, 3]), ["", "the", " cat", "s"]);
+    assert_eq!(pieces(&sentencepiece(), Start::Continuation, &[0, 1, 2, 3]), ["", " the", " cat", "s"]);
     let ids = fixture().encode(" the", false).unwrap();
     assert_eq!(pieces(&fixture(), Start::Answer, &ids).concat(), " the");
 }
@@ -78,13 +80,13 @@ fn special_and_unknown_tokens_have_no_text() {
 }
 
 #[test]
-fn settings_of_a_training_run_do_not_cut_prompts() {
+fn truncation_settings_of_the_file_are_ignored() {
     let text = "sssssss";
-    assert_eq!(marked().encode(text, true).unwrap().len(), text.len());
+    assert_eq!(sentencepiece().encode(text, true).unwrap().len(), text.len());
 }
 
 #[test]
-fn tokens_without_bytes_of_their_own_are_decoded_as_a_whole() {
+fn tokens_without_bytes_of_their_own_are_decoded_in_sequence() {
     let file = json!({
         "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
         "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "added_tokens": [], "decoder": null,
@@ -95,10 +97,10 @@ fn tokens_without_bytes_of_their_own_are_decoded_as_a_whole() {
 }
 
 #[test]
-fn the_end_of_a_text_is_read_from_the_configuration() {
+fn the_end_of_text_token_is_read_from_the_configuration() {
     assert_eq!(fixture().eos(), Some(0));
     assert_eq!(fixture().named("bos_token"), Some("<|endoftext|>"));
-    assert_eq!(marked().eos(), None);
+    assert_eq!(sentencepiece().eos(), None);
 }
 
 #[track_caller]
@@ -108,27 +110,27 @@ fn check_refused(tokenizer: &str, expected: &str) {
 }
 
 #[test]
-fn files_that_are_no_tokenizer_are_named() {
+fn invalid_tokenizer_files_are_named() {
     check_refused("", "is empty");
     check_refused("{\"model\": {\"vocab\": {", "is not valid JSON");
     check_refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS");
     check_refused("<!DOCTYPE html>", "HTML");
-    check_refused("[]", "is not a tokenizer");
+    check_refused("[]", "is not a valid tokenizer");
     check_refused(
         "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": -1}, \"merges\": []}}",
-        "is not a tokenizer",
+        "is not a valid tokenizer",
     );
     let missing = Tokenizer::open(tempfile::tempdir().unwrap().path()).unwrap_err();
-    assert!(missing.to_string().contains("tokenizer.json`: there is no tokenizer"), "{missing}");
+    assert!(missing.to_string().contains("tokenizer.json`: the tokenizer does not exist"), "{missing}");
     assert!(missing.help().is_some_and(|help| help.contains("--tokens")));
 }
 
 proptest! {
     #[test]
-    fn pieces_together_are_the_text(text in "[a-z .é日😀\n]{0,30}") {
+    fn pieces_add_up_to_the_text(text in "[a-z .é日😀\n]{0,30}") {
         let tokenizer = fixture();
         let ids = tokenizer.encode(&text, false).unwrap();
-        // The small vocabulary may lack a byte; then the crate's own decoder is the measure.
+        // The small vocabulary lacks some bytes, so the library's decoder is the reference.
         let whole = tokenizer.inner.decode(&ids, true).unwrap();
         prop_assert_eq!(tokenizer.decode(&ids), whole);
     }

@@ -1,75 +1,82 @@
-//! [`Slot`]: an answer in the making, with its cache.
+//! [`Slot`]: an answer being decoded, with its key-value cache.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use llguidance::Matcher;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::adjust::{broken, mask};
-use super::{Adjust, Draft, Event, Failure, Likely, Said};
+use super::event::{Event, Failure, TokenDelta};
+use super::job::ChoiceJob;
+use super::logit_adjustments::LogitAdjustments;
+use super::logprob::TokenLogprob;
 use crate::generate::{FinishReason, Sequence};
 use crate::nn::Cache;
+use crate::serve::guide::Guide;
 
-/// An answer in the making.
+/// An answer being decoded.
 pub(super) struct Slot {
     pub(super) model: usize,
     pub(super) cache: Cache,
-    /// The token that the model has not seen yet.
-    pub(super) last: u32,
+    /// The token that the model has not processed yet.
+    pub(super) last_token: u32,
     pub(super) deadline: Instant,
-    pub(super) events: UnboundedSender<Event>,
+    events: UnboundedSender<Event>,
     choice: usize,
     sequence: Sequence,
     eos: Vec<u32>,
-    adjust: Adjust,
-    guide: Option<Matcher>,
+    adjustments: LogitAdjustments,
+    guide: Option<Guide>,
     logprobs: Option<usize>,
     ended: bool,
-    /// Held as long as the answer is being made.
-    _place: Arc<OwnedSemaphorePermit>,
+    /// Keeps the engine's capacity reserved while the answer is decoded.
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
-/// What the answers to one prompt have in common.
+/// What all answers to one prompt share.
 #[derive(Clone)]
-pub(super) struct Common {
+pub(super) struct PromptContext {
     pub(super) model: usize,
     pub(super) deadline: Instant,
     pub(super) events: UnboundedSender<Event>,
-    pub(super) place: Arc<OwnedSemaphorePermit>,
+    pub(super) permit: Arc<OwnedSemaphorePermit>,
 }
 
 impl Slot {
-    pub(super) fn new(draft: Draft, cache: Cache, common: Common) -> Self {
-        let Draft { choice, request, adjust, guide, logprobs } = draft;
-        let Common { model, deadline, events, place } = common;
+    pub(super) fn new(job: ChoiceJob, cache: Cache, context: PromptContext) -> Self {
+        let ChoiceJob { choice, request, adjustments, guide, logprobs } = job;
+        let PromptContext { model, deadline, events, permit } = context;
         let eos = request.eos.clone();
         let sequence = Sequence::new(request);
         let mut slot = Self {
             model,
             cache,
-            last: 0,
+            last_token: 0,
             deadline,
             events,
             choice,
             sequence,
             eos,
-            adjust,
+            adjustments,
             guide,
             logprobs,
             ended: false,
-            _place: place,
+            _permit: permit,
         };
         if let Some(finish) = slot.sequence.finish() {
-            let text = String::new();
-            slot.say(Said { choice, token: None, silent: true, text, likely: None, finish: Some(finish) });
+            slot.send(TokenDelta {
+                choice,
+                token: None,
+                text: String::new(),
+                logprob: None,
+                finish: Some(finish),
+            });
         }
         slot
     }
 
-    /// Whether nothing more is wanted: it has ended, or nobody listens.
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether it has ended or its client has disconnected.
+    pub(super) fn is_done(&self) -> bool {
         self.ended || self.events.is_closed()
     }
 
@@ -78,50 +85,54 @@ impl Slot {
         self.sequence.prompt()
     }
 
-    /// Takes the logits after the last token, chooses the next and tells of it.
-    pub(super) fn advance(&mut self, row: &[f32]) {
-        if let Err(failure) = self.try_advance(row) {
-            self.fail(failure);
+    /// Samples the next token from the logits after the last one, and sends it.
+    pub(super) fn advance(&mut self, logits: &[f32]) {
+        match self.sample(logits) {
+            Ok(delta) => self.send(delta),
+            Err(failure) => self.fail(failure),
         }
     }
 
     /// Ends it with an error.
     pub(super) fn fail(&mut self, failure: Failure) {
         self.ended = true;
-        // Whoever has gone is not told.
+        // A client that has disconnected needs no error.
         let _ = self.events.send(Event::Failed(failure));
     }
 
-    fn try_advance(&mut self, row: &[f32]) -> Result<(), Failure> {
-        let piece = if self.adjust.acts() || self.guide.is_some() {
-            let mut adjusted = row.to_vec();
-            self.adjust.apply(&mut adjusted, self.sequence.answer());
-            if let Some(guide) = &mut self.guide {
-                mask(&mut adjusted, guide, &self.eos)?;
-            }
-            self.sequence.advance(&adjusted)
+    fn sample(&mut self, logits: &[f32]) -> Result<TokenDelta, Failure> {
+        let mut piece = if self.adjustments.is_noop() && self.guide.is_none() {
+            self.sequence.advance(logits)?
         } else {
-            self.sequence.advance(row)
+            let mut adjusted = logits.to_vec();
+            self.adjustments.apply(&mut adjusted, self.sequence.answer());
+            if let Some(guide) = &mut self.guide {
+                guide.mask(&mut adjusted, &self.eos)?;
+            }
+            self.sequence.advance(&adjusted)?
         };
-        let mut piece = piece.map_err(|error| Failure::Broken(error.to_string()))?;
-        let silent = self.eos.contains(&piece.token);
-        if let (Some(guide), false) = (&mut self.guide, silent) {
-            guide.consume_token(piece.token).map_err(|error| Failure::Broken(broken(&error.to_string())))?;
-            if guide.is_stopped() && piece.finish != Some(FinishReason::Stop) {
+        let is_eos = self.eos.contains(&piece.token);
+        if let (Some(guide), false) = (&mut self.guide, is_eos) {
+            guide.consume(piece.token)?;
+            if guide.is_complete() && piece.finish != Some(FinishReason::Stop) {
                 piece.text.push_str(&self.sequence.complete());
                 piece.finish = self.sequence.finish();
             }
         }
-        self.last = piece.token;
-        let likely = self.logprobs.filter(|_| !silent).map(|count| Likely::of(row, piece.token, count));
-        let (token, text, finish) = (Some(piece.token), piece.text, piece.finish);
-        self.say(Said { choice: self.choice, token, silent, text, likely, finish });
-        Ok(())
+        self.last_token = piece.token;
+        let logprobs = self.logprobs.filter(|_| !is_eos);
+        Ok(TokenDelta {
+            choice: self.choice,
+            token: Some(piece.token),
+            text: piece.text,
+            logprob: logprobs.map(|count| TokenLogprob::from_logits(logits, piece.token, count)),
+            finish: piece.finish,
+        })
     }
 
-    fn say(&mut self, said: Said) {
-        self.ended = said.finish.is_some();
-        // Whoever has gone is noticed before the next step.
-        let _ = self.events.send(Event::Said(said));
+    fn send(&mut self, delta: TokenDelta) {
+        self.ended = delta.finish.is_some();
+        // The worker drops slots of disconnected clients before the next step.
+        let _ = self.events.send(Event::Token(delta));
     }
 }

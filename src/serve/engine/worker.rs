@@ -1,217 +1,204 @@
 //! [`Worker`]: the model thread's loop.
 
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::prefixes::Prefixes;
-use super::queue::Queue;
-use super::rows::Rows;
-use super::slot::{Common, Slot};
-use super::{Event, Failure, Job, Likely};
+use super::batch_policy::BatchPolicy;
+use super::event::{Event, Failure};
+use super::fair_queue::FairQueue;
+use super::job::{Command, Job};
+use super::prefill::{Prefill, chunk_size};
+use super::prefix_cache::PrefixCache;
+use super::slot::{PromptContext, Slot};
 use crate::generate::Error;
-use crate::model::{Model, run};
-use crate::nn::Cache;
+use crate::model::Model;
 use crate::serve::metrics::Metrics;
 
-/// What the engine is told.
-pub(in crate::serve) enum Command {
-    /// To answer.
-    Work(Box<Job>),
-    /// To answer nothing more.
-    EndAll,
-}
-
-/// How much at once.
+/// How much the worker holds at once.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::serve) struct Limits {
-    /// Answers in the making.
-    pub(in crate::serve) batch: usize,
-    /// Bytes of caches of earlier prompts.
-    pub(in crate::serve) prefix_bytes: usize,
+pub(in crate::serve) struct BatchLimits {
+    /// Maximum number of sequences decoded concurrently.
+    pub(in crate::serve) sequences: usize,
+    /// Size of the prompt caches of all models together in bytes.
+    pub(in crate::serve) prefix_cache_bytes: usize,
 }
 
-/// The models, and everything that is being done with them.
+/// The models and all jobs: queued, in prefill, and being decoded.
 pub(in crate::serve) struct Worker {
     models: Vec<Box<dyn Model>>,
-    rows: Vec<Rows>,
-    prefixes: Vec<Prefixes>,
-    batch: usize,
-    waiting: Queue<Box<Job>>,
-    reading: VecDeque<Reading>,
+    batch_policies: Vec<BatchPolicy>,
+    prefix_caches: Vec<PrefixCache>,
+    max_sequences: usize,
+    queue: FairQueue<Box<Job>>,
+    prefills: VecDeque<Prefill>,
     slots: Vec<Slot>,
     metrics: Arc<Metrics>,
-    ending: bool,
-}
-
-/// A prompt being read.
-struct Reading {
-    job: Job,
-    cache: Cache,
-    /// Tokens that were known from before.
-    cached: usize,
-    scores: Vec<Option<Likely>>,
-    /// Logits after the last token that was read, where the prompt is scored.
-    last: Vec<f32>,
+    aborting: bool,
 }
 
 impl Worker {
-    /// Nothing to do yet. Tries the models, to find how many answers may be made together.
+    /// A worker without jobs. Runs trial batches through the models to measure their batch policies.
     pub(in crate::serve) fn new(
         models: Vec<Box<dyn Model>>,
-        limits: Limits,
+        limits: BatchLimits,
         metrics: Arc<Metrics>,
     ) -> Result<Self, Error> {
-        let rows = models.iter().map(|model| Rows::of(&**model, limits.batch)).collect::<Result<_, _>>()?;
-        let room = limits.prefix_bytes / models.len().max(1);
-        let prefixes = models.iter().map(|_| Prefixes::new(chunk(), room)).collect();
+        let batch_policies = models
+            .iter()
+            .map(|model| BatchPolicy::measure(&**model, limits.sequences))
+            .collect::<Result<_, _>>()?;
+        let capacity = limits.prefix_cache_bytes / models.len().max(1);
+        let prefix_caches = models.iter().map(|_| PrefixCache::new(chunk_size(), capacity)).collect();
         Ok(Self {
             models,
-            rows,
-            prefixes,
-            batch: limits.batch,
-            waiting: Queue::default(),
-            reading: VecDeque::new(),
+            batch_policies,
+            prefix_caches,
+            max_sequences: limits.sequences,
+            queue: FairQueue::default(),
+            prefills: VecDeque::new(),
             slots: Vec::new(),
             metrics,
-            ending: false,
+            aborting: false,
         })
     }
 
-    /// How many answers are made together, for the log.
-    pub(in crate::serve) fn together(&self) -> Vec<String> {
-        self.rows.iter().map(|rows| format!("{rows:?}")).collect()
+    /// The batch policy of each model, for the log.
+    pub(in crate::serve) fn batch_policies(&self) -> Vec<String> {
+        self.batch_policies.iter().map(|policy| format!("{policy:?}")).collect()
     }
 
-    /// Works until nobody can ask any more.
+    /// Works until every sender of commands is gone.
     pub(in crate::serve) fn run(mut self, mut commands: UnboundedReceiver<Command>) {
         loop {
-            let idle = self.waiting.len() + self.reading.len() + self.slots.len() == 0;
+            let idle = self.queue.len() + self.prefills.len() + self.slots.len() == 0;
             if idle {
-                self.report();
+                self.update_gauges();
                 let Some(command) = commands.blocking_recv() else { return };
-                self.obey(command);
+                self.handle(command);
             }
             while let Ok(command) = commands.try_recv() {
-                self.obey(command);
+                self.handle(command);
             }
-            self.sweep();
+            self.drop_expired();
             self.admit();
-            self.report();
-            self.read();
-            self.step();
+            self.update_gauges();
+            self.prefill_chunk();
+            self.decode_step();
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle(&mut self, command: Command) {
         match command {
-            Command::EndAll => self.ending = true,
-            Command::Work(job) => self.waiting.push(&job.client.clone(), job),
+            Command::AbortAll => self.aborting = true,
+            Command::Run(job) => self.queue.push(&job.client.clone(), job),
         }
     }
 
-    /// Drops whatever nobody waits for and ends what is too late.
-    fn sweep(&mut self) {
-        let (now, ending) = (Instant::now(), self.ending);
-        let over = |deadline: Instant| match () {
-            () if ending => Some(Failure::Ending),
-            () if deadline <= now => Some(Failure::Late),
+    /// Drops jobs of disconnected clients and fails those past their deadline.
+    fn drop_expired(&mut self) {
+        let (now, aborting) = (Instant::now(), self.aborting);
+        let failure = |deadline: Instant| match () {
+            () if aborting => Some(Failure::ShuttingDown),
+            () if deadline <= now => Some(Failure::TimedOut),
             () => None,
         };
         let keep = |job: &Job| {
-            if let Some(failure) = over(job.deadline) {
-                // Whoever has gone is not told.
+            if let Some(failure) = failure(job.deadline) {
+                // A client that has disconnected needs no error.
                 let _ = job.events.send(Event::Failed(failure));
                 return false;
             }
             !job.events.is_closed()
         };
-        self.waiting.retain(|job| keep(job));
-        self.reading.retain(|reading| keep(&reading.job));
+        self.queue.retain(|job| keep(job));
+        self.prefills.retain(|prefill| keep(&prefill.job));
         for slot in &mut self.slots {
-            if let Some(failure) = over(slot.deadline).filter(|_| !slot.is_over()) {
+            if let Some(failure) = failure(slot.deadline).filter(|_| !slot.is_done()) {
                 slot.fail(failure);
             }
         }
-        self.retire();
+        self.retire_done();
     }
 
-    /// Takes slots away from answers that are over, and keeps their prompts' caches.
-    fn retire(&mut self) {
-        let (over, on): (Vec<Slot>, Vec<Slot>) =
-            std::mem::take(&mut self.slots).into_iter().partition(Slot::is_over);
-        self.slots = on;
-        for slot in over {
+    /// Frees the slots of finished answers, and keeps their prompts in the prefix cache.
+    fn retire_done(&mut self) {
+        let (done, running): (Vec<Slot>, Vec<Slot>) =
+            std::mem::take(&mut self.slots).into_iter().partition(Slot::is_done);
+        self.slots = running;
+        for slot in done {
             let Slot { model, ref cache, .. } = slot;
-            self.prefixes[model].keep(slot.prompt(), cache.clone());
+            self.prefix_caches[model].insert(slot.prompt(), cache.clone());
         }
     }
 
-    /// Begins to read what there is room for.
+    /// Starts the prefill of queued jobs as long as there are free slots for their answers.
     fn admit(&mut self) {
         loop {
-            let reading: usize = self.reading.iter().map(|reading| reading.job.drafts.len()).sum();
-            let room = self.batch.saturating_sub(self.slots.len() + reading);
-            let Some(job) = self.waiting.pop(|job| job.drafts.len() <= room) else { return };
-            let answer = job.drafts.iter().map(|draft| draft.request.max_tokens).max().unwrap_or(0);
+            let reserved: usize = self.prefills.iter().map(|prefill| prefill.job.choices.len()).sum();
+            let free = self.max_sequences.saturating_sub(self.slots.len() + reserved);
+            let Some(job) = self.queue.pop(|job| job.choices.len() <= free) else { return };
+            let answer = job.choices.iter().map(|choice| choice.request.max_tokens).max().unwrap_or(0);
             let reach = job.prompt.len().saturating_add(answer);
-            let known = match job.score {
-                // Known beginnings have no logits any more.
+            let prefix = match job.prompt_logprobs {
+                // The cache holds keys and values, not the logits that scoring needs.
                 Some(_) => None,
-                None => self.prefixes[job.model].find(&job.prompt, reach),
+                None => self.prefix_caches[job.model].lookup(&job.prompt, reach),
             };
-            let (mut cache, cached) = known.unwrap_or_else(|| (self.models[job.model].cache(), 0));
+            let (mut cache, cached) = prefix.unwrap_or_else(|| (self.models[job.model].cache(), 0));
             cache.expect(reach);
-            let scores = Vec::with_capacity(job.score.map_or(0, |_| job.prompt.len()));
-            self.reading.push_back(Reading { job: *job, cache, cached, scores, last: Vec::new() });
+            self.prefills.push_back(Prefill::new(*job, cache, cached));
         }
     }
 
-    /// Reads a chunk of the prompt whose turn it is.
-    fn read(&mut self) {
-        let Some(mut reading) = self.reading.pop_front() else { return };
-        match reading.read(&*self.models[reading.job.model]) {
+    /// Runs one chunk of the prompt whose turn it is.
+    fn prefill_chunk(&mut self) {
+        let Some(mut prefill) = self.prefills.pop_front() else { return };
+        match prefill.run_chunk(&*self.models[prefill.job.model]) {
             Err(error) => {
-                let _ = reading.job.events.send(Event::Failed(Failure::Broken(error.to_string())));
+                let _ = prefill.job.events.send(Event::Failed(error.into()));
             }
-            Ok(None) => self.reading.push_back(reading),
-            Ok(Some(row)) => self.begin(reading, &row),
+            Ok(None) => self.prefills.push_back(prefill),
+            Ok(Some(logits)) => self.start_decoding(prefill, &logits),
         }
     }
 
-    /// A prompt has been read: its answers begin.
-    fn begin(&mut self, reading: Reading, row: &[f32]) {
-        let Reading { job, cache, cached, scores, .. } = reading;
+    /// Gives each answer of a prefilled prompt a slot and its first token.
+    fn start_decoding(&mut self, prefill: Prefill, logits: &[f32]) {
+        let Prefill { job, cache, cached, logprobs, .. } = prefill;
         self.metrics.prompt_tokens.inc_by((job.prompt.len() - cached) as u64);
         self.metrics.cached_tokens.inc_by(cached as u64);
-        let _ = job.events.send(Event::Read { number: job.number, cached, scores });
-        let common =
-            Common { model: job.model, deadline: job.deadline, events: job.events, place: job.place };
-        for draft in job.drafts {
-            let mut slot = Slot::new(draft, cache.clone(), common.clone());
-            if !slot.is_over() {
-                slot.advance(row);
+        let _ = job.events.send(Event::PromptRead { prompt_index: job.prompt_index, cached, logprobs });
+        let context = PromptContext {
+            model: job.model,
+            deadline: job.deadline,
+            events: job.events,
+            permit: job.permit,
+        };
+        for choice in job.choices {
+            let mut slot = Slot::new(choice, cache.clone(), context.clone());
+            if !slot.is_done() {
+                slot.advance(logits);
                 self.metrics.generated_tokens.inc();
             }
             self.slots.push(slot);
         }
-        self.retire();
+        self.retire_done();
     }
 
-    /// One step of all answers, those of one model together.
-    fn step(&mut self) {
-        for (number, model) in self.models.iter().enumerate() {
+    /// Decodes one token of every running answer, those of one model in one batch.
+    fn decode_step(&mut self) {
+        for (index, model) in self.models.iter().enumerate() {
             let mut slots: Vec<&mut Slot> =
-                self.slots.iter_mut().filter(|slot| slot.model == number && !slot.is_over()).collect();
+                self.slots.iter_mut().filter(|slot| slot.model == index && !slot.is_done()).collect();
             if slots.is_empty() {
                 continue;
             }
-            let tokens: Vec<u32> = slots.iter().map(|slot| slot.last).collect();
+            let tokens: Vec<u32> = slots.iter().map(|slot| slot.last_token).collect();
             let caches = slots.iter_mut().map(|slot| &mut slot.cache).collect();
-            match self.rows[number].step(&**model, &tokens, caches) {
+            match self.batch_policies[index].step(&**model, &tokens, caches) {
                 Ok(logits) => {
                     self.metrics.generated_tokens.inc_by(slots.len() as u64);
                     for (slot, row) in slots.iter_mut().zip(logits.chunks_exact(model.vocabulary().max(1))) {
@@ -219,56 +206,22 @@ impl Worker {
                     }
                 }
                 Err(error) => {
+                    let failure = Failure::from(error);
                     for slot in slots {
-                        slot.fail(Failure::Broken(error.to_string()));
+                        slot.fail(failure.clone());
                     }
                 }
             }
         }
-        self.retire();
+        self.retire_done();
     }
 
-    fn report(&self) {
-        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        self.metrics.waiting.set(count(self.waiting.len()));
-        self.metrics.active.set(count(self.slots.len() + self.reading.len()));
-        let live: usize = self.slots.iter().map(|slot| slot.cache.bytes()).sum();
-        let kept: usize = self.prefixes.iter().map(Prefixes::bytes).sum();
-        self.metrics.cache_bytes.set(count(live + kept));
+    fn update_gauges(&self) {
+        let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        self.metrics.queue_depth.set(gauge(self.queue.len()));
+        self.metrics.active.set(gauge(self.slots.len() + self.prefills.len()));
+        let slots: usize = self.slots.iter().map(|slot| slot.cache.bytes()).sum();
+        let prefixes: usize = self.prefix_caches.iter().map(PrefixCache::bytes).sum();
+        self.metrics.kv_cache_bytes.set(gauge(slots + prefixes));
     }
-}
-
-impl Reading {
-    /// Reads a chunk; gives the logits after the last token when it was the last chunk.
-    fn read(&mut self, model: &dyn Model) -> Result<Option<Vec<f32>>, Error> {
-        let done = self.cache.len();
-        let end = self.job.prompt.len().min(done + chunk());
-        let piece = &self.job.prompt[done..end];
-        if let Some(count) = self.job.score {
-            let (scores, last, prompt) = (&mut self.scores, &mut self.last, &self.job.prompt);
-            run::score(model, &mut self.cache, piece, chunk(), |_, logits: &[f32]| {
-                if scores.is_empty() {
-                    scores.push(None);
-                }
-                let rows = logits.chunks_exact(model.vocabulary().max(1));
-                for (row, next) in rows.clone().zip(prompt.iter().skip(done + 1)) {
-                    scores.push(Some(Likely::of(row, *next, count)));
-                }
-                *last = rows.last().map(<[f32]>::to_vec).unwrap_or_default();
-                Ok::<(), Error>(())
-            })?;
-            return Ok((end == prompt.len()).then(|| std::mem::take(last)));
-        }
-        let logits = run::prefill(model, &mut self.cache, piece, chunk(), |_| ControlFlow::Continue(()))?;
-        match logits {
-            Some(logits) if end == self.job.prompt.len() => Ok(Some(logits.values()?)),
-            _ => Ok(None),
-        }
-    }
-}
-
-/// Tokens of a prompt that are read between two steps. On a GPU fewer than `generate` takes at once, so that answers
-/// under way go on.
-fn chunk() -> usize {
-    run::chunk().min(512)
 }

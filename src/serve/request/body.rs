@@ -1,4 +1,4 @@
-//! From bytes to a type, or to an error that names the field.
+//! Parses request bodies; errors name the field.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use serde_json::{Map, Value};
 
 use crate::serve::error::ApiError;
 
-/// How long a body may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for a body to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The JSON object in a body of at most `limit` bytes.
-pub(in crate::serve) async fn object(
+/// Reads a body of at most `limit` bytes as a JSON object.
+pub(in crate::serve) async fn read_object(
     request: Request<Body>,
     limit: usize,
 ) -> Result<Map<String, Value>, ApiError> {
-    // Anything else could be sent by any page in a browser without asking first.
+    // Browsers send other content types to any site without a CORS preflight.
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(ApiError::invalid("the body must be JSON, with `Content-Type: application/json`"));
+        return Err(ApiError::invalid("the request body must be JSON with `Content-Type: application/json`"));
     }
-    let bytes = match tokio::time::timeout(PATIENCE, to_bytes(request.into_body(), limit)).await {
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(request.into_body(), limit)).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) if is_too_large(&error) => return Err(ApiError::too_large(limit)),
-        Ok(Err(error)) => return Err(ApiError::invalid(format!("the body cannot be read: {error}"))),
-        Err(_) => return Err(ApiError::too_slow()),
+        Ok(Err(error)) if is_too_large(&error) => return Err(ApiError::body_too_large(limit)),
+        Ok(Err(error)) => return Err(ApiError::invalid(format!("cannot read the request body: {error}"))),
+        Err(_) => return Err(ApiError::body_timeout()),
     };
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(ApiError::invalid("the body is not a JSON object")),
-        Err(error) => Err(ApiError::invalid(format!("the body is not valid JSON: {error}"))),
+        Ok(_) => Err(ApiError::invalid("the request body is not a JSON object")),
+        Err(error) => Err(ApiError::invalid(format!("the request body is not valid JSON: {error}"))),
     }
 }
 
@@ -47,8 +47,8 @@ fn is_too_large(error: &axum::Error) -> bool {
     false
 }
 
-/// A request of a type that knows all its fields.
-pub(in crate::serve) fn strict<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, ApiError> {
+/// Deserializes a request whose type denies unknown fields.
+pub(in crate::serve) fn parse_strict<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T, ApiError> {
     serde_path_to_error::deserialize(Value::Object(object)).map_err(|error| {
         let path = error.path().to_string();
         let message = error.into_inner().to_string();
@@ -56,15 +56,15 @@ pub(in crate::serve) fn strict<T: DeserializeOwned>(object: Map<String, Value>) 
         if let Some(rest) = message.strip_prefix("unknown field ") {
             let field = named(rest);
             let mut known = rest.split('`').skip(3).step_by(2);
-            let near = known.find(|name| strsim::jaro_winkler(name, &field) > 0.85);
-            let help = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return ApiError::field(&field, format!("unknown field `{field}`{help}"));
+            let similar = known.find(|name| strsim::jaro_winkler(name, &field) > 0.85);
+            let help = similar.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            return ApiError::invalid_field(&field, format!("unknown field `{field}`{help}"));
         }
         if message.starts_with("missing field ") {
             let field = named(&message);
-            return ApiError::field(&field, format!("`{field}` is missing"));
+            return ApiError::invalid_field(&field, format!("`{field}` is missing"));
         }
-        ApiError::field(&path, format!("`{path}`: {message}"))
+        ApiError::invalid_field(&path, format!("`{path}`: {message}"))
     })
 }
 
@@ -76,20 +76,20 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only refusals are looked at")]
-    struct Asked {
+    #[expect(dead_code, reason = "only errors are tested")]
+    struct Sample {
         temperature: Option<f32>,
         messages: Vec<String>,
     }
 
     #[track_caller]
     fn check_refused(value: &Value, param: &str, message: &str) {
-        let error = strict::<Asked>(value.as_object().unwrap().clone()).unwrap_err();
-        assert_eq!(error, ApiError::field(param, message));
+        let error = parse_strict::<Sample>(value.as_object().unwrap().clone()).unwrap_err();
+        assert_eq!(error, ApiError::invalid_field(param, message));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_field() {
         check_refused(
             &json!({"messages": [], "temprature": 1}),
             "temprature",

@@ -1,25 +1,24 @@
-//! [`CompletionRequest`]: what `/v1/completions` takes beside the common fields.
+//! [`CompletionRequest`]: the fields of `/v1/completions` beside the common ones.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::chat::ALTERNATIVES;
-use super::common::refuse_unless;
+use super::unsupported::{MAX_TOP_LOGPROBS, reject_unless_inert};
 use crate::serve::error::ApiError;
 
 /// Fields of a completion request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::serve) struct CompletionRequest {
-    /// What to continue: a text, several, the token ids of one, or of several.
+    /// Text to continue: a string, a list of strings, a list of token ids, or a list of such lists.
     pub(in crate::serve) prompt: Prompt,
-    /// Whether the answer begins with the prompt.
+    /// Prepends the prompt to the answer.
     echo: Option<bool>,
-    /// Whether to tell log-probabilities, with so many alternatives; with `echo` those of the prompt too.
+    /// Returns log-probabilities with this many alternatives per token; with `echo` also those of the prompt.
     #[schema(maximum = 20)]
     logprobs: Option<usize>,
-    // Known, and not supported.
+    // Not supported.
     #[schema(value_type = Option<String>)]
     suffix: Option<Value>,
     #[schema(value_type = Option<usize>)]
@@ -30,7 +29,7 @@ pub(in crate::serve) struct CompletionRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(
     untagged,
-    expecting = "expected a text, a list of texts, a list of token ids, or a list of such lists"
+    expecting = "expected a string, a list of strings, a list of token ids, or a list of such lists"
 )]
 pub(in crate::serve) enum Prompt {
     Text(String),
@@ -40,26 +39,26 @@ pub(in crate::serve) enum Prompt {
 }
 
 impl CompletionRequest {
-    /// Whether the answer begins with the prompt.
+    /// Whether the prompt is prepended to the answer.
     pub(in crate::serve) fn echo(&self) -> bool {
         self.echo.unwrap_or(false)
     }
 
-    /// Whether log-probabilities are wanted, and with how many alternatives.
+    /// The number of alternatives per token if log-probabilities are requested.
     pub(in crate::serve) fn logprobs(&self) -> Result<Option<usize>, ApiError> {
         match self.logprobs {
-            Some(count) if count > ALTERNATIVES => {
-                let message = format!("`logprobs` is {count}, not a number from 0 to {ALTERNATIVES}");
-                Err(ApiError::field("logprobs", message))
+            Some(count) if count > MAX_TOP_LOGPROBS => {
+                let message = format!("`logprobs` is {count}; it must be from 0 to {MAX_TOP_LOGPROBS}");
+                Err(ApiError::invalid_field("logprobs", message))
             }
             count => Ok(count),
         }
     }
 
-    /// Refuses what is known but cannot be done.
-    pub(in crate::serve) fn check(&self, n: usize) -> Result<(), ApiError> {
-        refuse_unless("suffix", self.suffix.as_ref(), &[json!("")])?;
-        refuse_unless("best_of", self.best_of.as_ref(), &[json!(n), json!(1)])
+    /// Rejects unsupported fields.
+    pub(in crate::serve) fn check_unsupported(&self, n: usize) -> Result<(), ApiError> {
+        reject_unless_inert("suffix", self.suffix.as_ref(), &[json!("")])?;
+        reject_unless_inert("best_of", self.best_of.as_ref(), &[json!(n), json!(1)])
     }
 }
 
@@ -69,7 +68,7 @@ mod tests {
 
     fn request(value: Value) -> Result<CompletionRequest, ApiError> {
         let Value::Object(object) = value else { panic!("not an object") };
-        super::super::strict(object)
+        super::super::parse_strict(object)
     }
 
     #[test]
@@ -84,11 +83,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_named_where_it_matters() {
+    fn unsupported_fields_are_rejected_unless_inert() {
         let check = |field: &str, value: Value| {
             let mut object = json!({"prompt": "a"});
             object[field] = value;
-            request(object).and_then(|request| request.logprobs().and(request.check(2)))
+            request(object).and_then(|request| request.logprobs().and(request.check_unsupported(2)))
         };
         for (field, value) in [("suffix", json!("x")), ("best_of", json!(3)), ("logprobs", json!(21))] {
             assert_eq!(check(field, value).unwrap_err().body()["error"]["param"], field);

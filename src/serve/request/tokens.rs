@@ -1,10 +1,10 @@
-//! What `/tokenize` and `/detokenize` take.
+//! Requests to `/tokenize` and `/detokenize`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// A text, or a conversation that the chat template is to make one of.
+/// A text, or a conversation that the chat template renders.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::serve) struct TokenizeRequest {
@@ -13,10 +13,11 @@ pub(in crate::serve) struct TokenizeRequest {
     /// The conversation.
     #[schema(value_type = Option<Vec<Object>>)]
     pub(in crate::serve) messages: Option<Vec<Map<String, Value>>>,
-    /// Whether to add the tokens that the model wants around a text; a template brings its own.
+    /// Whether to add special tokens such as BOS. Default: true for `prompt`, false for `messages`, whose template adds
+    /// them.
     pub(in crate::serve) add_special_tokens: Option<bool>,
-    /// Without any effect: all models here have the same tokenizer.
-    #[expect(dead_code, reason = "accepted without any effect")]
+    /// Has no effect: all served models share one tokenizer.
+    #[expect(dead_code, reason = "accepted without effect")]
     pub(in crate::serve) model: Option<String>,
 }
 
@@ -26,7 +27,7 @@ pub(in crate::serve) struct TokenizeRequest {
 pub(in crate::serve) struct DetokenizeRequest {
     /// The ids.
     pub(in crate::serve) tokens: Vec<u32>,
-    /// Without any effect: all models here have the same tokenizer.
-    #[expect(dead_code, reason = "accepted without any effect")]
+    /// Has no effect: all served models share one tokenizer.
+    #[expect(dead_code, reason = "accepted without effect")]
     pub(in crate::serve) model: Option<String>,
 }

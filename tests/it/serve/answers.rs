@@ -1,11 +1,11 @@
-//! What is answered: texts, streams, log-probabilities, formats.
+//! Responses: texts, streams, log-probabilities, schemas.
 
 use serde_json::{Value, json};
 
-use super::server::{BASE, Server, added_up, greedy, root};
+use super::server::{BASE, Server, greedy, joined_texts, root};
 use crate::program::{command, ended};
 
-/// What `mlxcel generate` says.
+/// The text that `mlxcel generate` prints.
 fn generated(more: &[&str]) -> String {
     let common = ["generate", "--model", BASE, "--quiet", "--max-tokens", "40"];
     let run = ended(command(root()).args(common).args(more).output().unwrap());
@@ -14,7 +14,7 @@ fn generated(more: &[&str]) -> String {
 }
 
 #[test]
-fn the_server_says_what_generate_says() {
+fn the_server_and_generate_give_the_same_text() {
     let server = Server::start(&[]);
     let raw = generated(&["--prompt", "One morning Anna", "--raw"]);
     assert_eq!(server.text(&greedy("One morning Anna", 40)), raw);
@@ -33,7 +33,7 @@ fn the_server_says_what_generate_says() {
 }
 
 #[test]
-fn a_stream_has_the_shape_that_sdks_expect() {
+fn a_stream_has_the_shape_of_the_openai_api() {
     let server = Server::start(&[]);
     let request = json!({"messages": [{"role": "user", "content": "Anna"}], "max_tokens": 6,
         "stream_options": {"include_usage": true}});
@@ -49,9 +49,9 @@ fn a_stream_has_the_shape_that_sdks_expect() {
         && chunk["system_fingerprint"] == chunks[0]["system_fingerprint"]));
 }
 
-/// At a high temperature the model says any bytes, whole characters and others.
+/// At a high temperature the model generates arbitrary bytes, partial characters included.
 #[test]
-fn the_pieces_of_a_stream_are_the_whole_text() {
+fn the_chunks_of_a_stream_add_up_to_the_text() {
     let server = Server::start(&[]);
     let prompts = ["One morning Anna", "日本の朝、", "🦊🌲 and 👩‍👩‍👧", "é\u{301}", "x"];
     let stops = [json!(null), json!("the "), json!(["a", "zz"]), json!(["\n", "日"]), json!(["he", "in t"])];
@@ -64,7 +64,7 @@ fn the_pieces_of_a_stream_are_the_whole_text() {
         let texts: Vec<&str> =
             whole["choices"].as_array().unwrap().iter().map(|c| c["text"].as_str().unwrap()).collect();
         let chunks = server.stream("/v1/completions", &request).chunks();
-        assert_eq!(added_up(&chunks, texts.len()), texts, "{request}");
+        assert_eq!(joined_texts(&chunks, texts.len()), texts, "{request}");
         for stop in stops[seed / 5].as_array().into_iter().flatten().filter_map(Value::as_str) {
             assert!(texts.iter().all(|text| !text.contains(stop)), "{request}: {texts:?}");
         }
@@ -72,7 +72,7 @@ fn the_pieces_of_a_stream_are_the_whole_text() {
 }
 
 #[test]
-fn several_answers_are_those_of_the_following_seeds() {
+fn choices_use_consecutive_seeds() {
     let server = Server::start(&[]);
     let request = |seed: u64, n: usize| json!({"prompt": ["One morning", "The fox"], "temperature": 1, "seed": seed, "n": n, "max_tokens": 20});
     let three = server.post("/v1/completions", &request(5, 3)).ok();
@@ -88,7 +88,7 @@ fn several_answers_are_those_of_the_following_seeds() {
 }
 
 #[test]
-fn a_given_text_is_scored_as_score_does() {
+fn echo_with_logprobs_scores_a_text_as_score_does() {
     let server = Server::start(&[]);
     let text = "One morning Anna found a lamp in the forest.";
     let request = json!({"prompt": text, "echo": true, "logprobs": 2, "max_tokens": 0});
@@ -98,18 +98,21 @@ fn a_given_text_is_scored_as_score_does() {
     std::fs::write(file.path(), text).unwrap();
     let score = ["score", "--model", BASE, "--json", "--text", file.path().to_str().unwrap()];
     let score = ended(command(root()).args(score).output().unwrap()).json();
-    let told = &choice["logprobs"];
-    assert_eq!(told["token_logprobs"], score["logprobs"]);
-    let tokens: Vec<&str> = told["tokens"].as_array().unwrap().iter().map(|t| t.as_str().unwrap()).collect();
+    let logprobs = &choice["logprobs"];
+    assert_eq!(logprobs["token_logprobs"], score["logprobs"]);
+    let tokens: Vec<&str> =
+        logprobs["tokens"].as_array().unwrap().iter().map(|t| t.as_str().unwrap()).collect();
     assert_eq!(tokens.concat(), text);
     let offsets: Vec<usize> =
         tokens.iter().scan(0, |at, token| Some(std::mem::replace(at, *at + token.len()))).collect();
-    assert_eq!(told["text_offset"], json!(offsets));
-    assert!(told["top_logprobs"][0].is_null() && told["top_logprobs"][1].as_object().unwrap().len() == 2);
+    assert_eq!(logprobs["text_offset"], json!(offsets));
+    assert!(
+        logprobs["top_logprobs"][0].is_null() && logprobs["top_logprobs"][1].as_object().unwrap().len() == 2
+    );
 }
 
 #[test]
-fn log_probabilities_are_told_in_the_shape_of_a_chat() {
+fn chats_have_log_probabilities() {
     let server = Server::start(&[]);
     let request = json!({"messages": [{"role": "user", "content": "One morning Anna"}], "max_tokens": 5,
         "temperature": 0, "logprobs": true, "top_logprobs": 3});
@@ -133,7 +136,7 @@ fn log_probabilities_are_told_in_the_shape_of_a_chat() {
 }
 
 #[test]
-fn biases_and_penalties_act() {
+fn biases_and_penalties_change_the_answer() {
     let server = Server::start(&[]);
     let plain = greedy("One morning Anna", 30);
     let token = &server
@@ -162,7 +165,7 @@ fn biases_and_penalties_act() {
 }
 
 #[test]
-fn an_answer_keeps_to_its_schema() {
+fn answers_match_their_schema() {
     let server = Server::start(&[]);
     let schema = json!({"type": "object", "additionalProperties": false, "required": ["brave", "mood"], "properties":
         {"brave": {"type": "boolean"}, "mood": {"enum": ["happy", "sleepy", "日本"]}}});
@@ -180,7 +183,7 @@ fn an_answer_keeps_to_its_schema() {
 }
 
 #[test]
-fn texts_become_tokens_and_back() {
+fn texts_are_tokenized_and_detokenized() {
     let server = Server::start(&[]);
     let text = "One morning 日本 🦊";
     let tokens = server.post("/tokenize", &json!({"prompt": text})).ok();
@@ -192,13 +195,13 @@ fn texts_become_tokens_and_back() {
     );
     let chat = server.post("/tokenize", &json!({"messages": [{"role": "user", "content": text}]})).ok();
     assert_eq!(chat["tokens"], tokens["tokens"]);
-    // A prompt of token ids is the same prompt.
+    // Token ids and text are the same prompt.
     let greedy = |prompt: &Value| server.text(&json!({"prompt": prompt, "temperature": 0, "max_tokens": 9}));
     assert_eq!(greedy(&json!([tokens["tokens"]])), greedy(&json!(text)));
 }
 
 #[test]
-fn the_page_needs_nothing_from_outside() {
+fn the_page_uses_no_external_resources() {
     let server = Server::start(&[]);
     let page = server.get("/");
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));

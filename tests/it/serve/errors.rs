@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Rejected requests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::server::{Server, greedy};
 
 #[test]
-fn wrong_requests_are_refused_by_name() {
+fn invalid_fields_are_rejected_by_name() {
     let server = Server::start(&[]);
     let chat = |change: Value| {
         let mut request = json!({"messages": [{"role": "user", "content": "Hi"}]});
@@ -41,7 +41,7 @@ fn wrong_requests_are_refused_by_name() {
 }
 
 #[test]
-fn what_is_not_even_a_request_gets_the_same_object() {
+fn malformed_requests_get_an_error_object() {
     let server = Server::start(&["--max-body", "1"]);
     let json = [("content-type", "application/json")];
     for body in ["", "{", "[]", "7", "{\"prompt\": \"\\ud800\"}"] {
@@ -53,21 +53,21 @@ fn what_is_not_even_a_request_gets_the_same_object() {
     server.ask("POST", "/v1/completions", &json, Some(&deep)).error(400);
     server.get("/v1/nothing").error(404);
     server.get("/v1/completions").error(405);
-    // After all that it still answers.
+    // The server still works.
     assert_eq!(server.post("/v1/completions", &greedy("a", 1)).status, 200);
 }
 
 #[test]
-fn a_key_opens_everything_and_nothing_but_health_is_open_without() {
+fn everything_but_health_requires_a_key() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("keys");
     std::fs::write(&file, "first\nsecond\n").unwrap();
-    let server = Server::begin(
+    let server = Server::spawn(
         super::server::BASE,
         &["--api-key-file", file.to_str().unwrap()],
         &[("MLXCEL_API_KEY", "third")],
     );
-    server.wait();
+    server.wait_until_ready();
     for path in ["/", "/metrics", "/v1/models", "/openapi.json", "/nothing"] {
         let refused = server.get(path);
         assert_eq!(refused.error(401)["code"], "invalid_api_key", "{path}");
@@ -83,7 +83,7 @@ fn a_key_opens_everything_and_nothing_but_health_is_open_without() {
 }
 
 #[test]
-fn only_named_origins_may_ask() {
+fn only_configured_origins_are_allowed() {
     let server = Server::start(&["--cors-origin", "http://localhost:3000"]);
     let allowed = |origin: &str| {
         let headers = [("origin", origin), ("access-control-request-method", "POST")];
@@ -99,11 +99,11 @@ fn only_named_origins_may_ask() {
 }
 
 #[test]
-fn a_head_without_measure_is_refused() {
+fn oversized_headers_are_rejected() {
     let server = Server::start(&[]);
     let mut stream = TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
     let head = format!("GET /health HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(1 << 20));
-    // It may close the connection before everything is written.
+    // The server may close the connection before everything is written.
     let _ = stream.write_all(head.as_bytes());
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);
@@ -112,7 +112,7 @@ fn a_head_without_measure_is_refused() {
 }
 
 #[test]
-fn the_document_describes_the_interface() {
+fn the_openapi_document_describes_existing_routes() {
     let server = Server::start(&[]);
     let document = server.get("/openapi.json").ok();
     assert_eq!(document["openapi"], "3.1.0");

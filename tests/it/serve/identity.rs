@@ -1,4 +1,4 @@
-//! Which weights answer, and how that is told.
+//! How responses identify their weights.
 
 use std::fs;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn task_vector(alpha: f64) -> String {
 }
 
 #[test]
-fn surgery_is_told_everywhere() {
+fn responses_identify_the_surgery() {
     let (_dir, file) = surgery(&task_vector(1.0));
     let server = Server::start(&["--surgery", &file]);
     let models = server.get("/v1/models").ok();
@@ -51,21 +51,21 @@ fn surgery_is_told_everywhere() {
         metrics.contains(&format!("mlxcel_surgery_info{{digest=\"{digest}\",operations=\"1\"}} 1")),
         "{metrics}"
     );
-    assert!(server.figure("mlxcel_surgery_tensors_touched") > 37.0);
-    assert!(server.figure("mlxcel_surgery_apply_seconds") > 0.0);
+    assert!(server.metric("mlxcel_surgery_tensors_touched") > 37.0);
+    assert!(server.metric("mlxcel_surgery_apply_seconds") > 0.0);
 }
 
 #[test]
-fn the_edited_weights_answer() {
+fn answers_come_from_the_edited_weights() {
     let (_dir, file) = surgery(&task_vector(1.0));
     let request = greedy("One morning Anna", 40);
     let edited = Server::start(&["--surgery", &file]).text(&request);
-    assert_eq!(edited, Server::of(TUNED, &[]).text(&request));
+    assert_eq!(edited, Server::start_model(TUNED, &[]).text(&request));
     assert_ne!(edited, Server::start(&[]).text(&request));
 }
 
 #[test]
-fn no_operations_and_no_effect_are_no_surgery() {
+fn surgery_without_effect_has_no_identity() {
     let plain = Server::start(&[]);
     let request = json!({"prompt": "One morning Anna", "max_tokens": 40, "temperature": 1, "seed": 3});
     let wanted = (fingerprint(&plain), plain.text(&request));
@@ -81,7 +81,7 @@ fn no_operations_and_no_effect_are_no_surgery() {
 }
 
 #[test]
-fn both_models_answer_side_by_side() {
+fn both_models_are_served() {
     let (_dir, file) = surgery(&task_vector(1.0));
     let server = Server::start(&["--surgery", &file, "--keep-base", "--alias", "tales"]);
     let ask = |model: &str| {
@@ -90,7 +90,7 @@ fn both_models_answer_side_by_side() {
         server.post("/v1/completions", &request)
     };
     let request = greedy("One morning Anna", 40);
-    let (base, tuned) = (Server::start(&[]), Server::of(TUNED, &[]));
+    let (base, tuned) = (Server::start(&[]), Server::start_model(TUNED, &[]));
     let text = |model: &str| ask(model).ok()["choices"][0]["text"].as_str().unwrap().to_owned();
     assert_eq!(text("base@base"), base.text(&request));
     assert_eq!((text("base"), text("tales")), (tuned.text(&request), tuned.text(&request)));
@@ -105,12 +105,12 @@ fn both_models_answer_side_by_side() {
 }
 
 #[test]
-fn the_variable_works_and_the_flag_wins() {
+fn the_flag_overrides_the_environment() {
     let (_one, half) = surgery(&task_vector(0.5));
     let (_two, whole) = surgery(&task_vector(1.0));
     let digest = |more: &[&str], variable: &str| {
-        let server = Server::begin(BASE, more, &[("MLXCEL_SURGERY", variable)]);
-        server.wait();
+        let server = Server::spawn(BASE, more, &[("MLXCEL_SURGERY", variable)]);
+        server.wait_until_ready();
         server.get("/health").header("x-mlxcel-surgery").unwrap().to_owned()
     };
     let (of_half, of_whole) = (digest(&["--surgery", &half], ""), digest(&["--surgery", &whole], ""));
@@ -120,9 +120,9 @@ fn the_variable_works_and_the_flag_wins() {
     assert_eq!(digest(&["--surgery", ""], &half), "none");
 }
 
-/// The port is taken, so that a program that binds it would complain of that.
+/// The port is in use, so that a program that binds it reports that instead.
 #[test]
-fn a_wrong_surgery_file_ends_the_start_before_the_port_is_bound() {
+fn an_invalid_surgery_file_is_reported_before_the_port_is_bound() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let (_dir, file) = surgery("[{op: scale, pattern: '*.o_prj.weight', factor: 2}]");
@@ -140,7 +140,7 @@ fn a_wrong_surgery_file_ends_the_start_before_the_port_is_bound() {
 }
 
 #[test]
-fn the_log_has_a_line_for_each_operation() {
+fn the_log_has_one_line_per_operation() {
     let operations = "[{op: scale, pattern: '*.o_proj.weight', factor: 0.5}, \
                       {op: scale, pattern: '*.0.mlp.down_proj.weight', factor: 0}]";
     let (_dir, file) = surgery(operations);
@@ -162,5 +162,5 @@ fn the_log_has_a_line_for_each_operation() {
         log.iter().any(|line| line["message"].as_str().is_some_and(|message| message.starts_with(start)))
     };
     assert!(has("surgery #1 scale: 4 tensors") && has("surgery #2 scale: 1 tensor"), "{log:#?}");
-    assert!(has("loaded: dtype f32"), "{log:#?}");
+    assert!(has("computing in f32"), "{log:#?}");
 }

@@ -1,9 +1,9 @@
-//! `mlxcel serve`, asked over real connections.
+//! `mlxcel serve` over real connections.
 
 mod answers;
-mod ends;
+mod concurrency;
 mod errors;
 mod identity;
+mod misbehaving_clients;
 mod server;
-mod sharing;
-mod unruly;
+mod shutdown;

@@ -11,15 +11,18 @@ use tempfile::TempDir;
 
 use crate::program::command;
 
+/// Guards tests against hanging; no test waits this long.
+pub(super) const GUARD: Duration = Duration::from_mins(5);
+
 pub(super) const BASE: &str = "fixtures/models/tiny-tales/base";
 
-/// A running server, which ends with the value.
+/// A running server, killed when dropped.
 pub(super) struct Server {
     child: Child,
     pub(super) url: String,
 }
 
-/// An answer over HTTP.
+/// An HTTP response.
 pub(super) struct Reply {
     pub(super) status: u16,
     headers: Vec<(String, String)>,
@@ -31,24 +34,25 @@ pub(super) fn root() -> &'static Path {
 }
 
 impl Server {
-    /// A server of a model of the fixtures at a free port, ready to answer.
+    /// A server of the fixture model on a free port, ready.
     pub(super) fn start(more: &[&str]) -> Self {
-        Self::of(BASE, more)
+        Self::start_model(BASE, more)
     }
 
-    pub(super) fn of(model: &str, more: &[&str]) -> Self {
-        let server = Self::begin(model, more, &[]);
-        server.wait();
+    /// A server of a model, ready.
+    pub(super) fn start_model(model: &str, more: &[&str]) -> Self {
+        let server = Self::spawn(model, more, &[]);
+        server.wait_until_ready();
         server
     }
 
-    /// The same, perhaps not ready yet, with variables in its environment.
-    pub(super) fn begin(model: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
-        Self::logging(model, more, variables, Stdio::null())
+    /// A server that may not be ready yet, with variables in its environment.
+    pub(super) fn spawn(model: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::spawn_with_log(model, more, variables, Stdio::null())
     }
 
-    /// The same, with another standard error.
-    pub(super) fn logging(model: &str, more: &[&str], variables: &[(&str, &str)], log: Stdio) -> Self {
+    /// A server that may not be ready yet and logs to `log`.
+    pub(super) fn spawn_with_log(model: &str, more: &[&str], variables: &[(&str, &str)], log: Stdio) -> Self {
         let mut program = command(root());
         program.args(["serve", "--model", model, "--port", "0"]).args(more);
         program
@@ -65,11 +69,11 @@ impl Server {
         Self { child, url }
     }
 
-    /// Waits until the model is there.
-    pub(super) fn wait(&self) {
+    /// Waits until the model is loaded.
+    pub(super) fn wait_until_ready(&self) {
         let begin = Instant::now();
         while self.get("/health").status != 200 {
-            assert!(begin.elapsed() < Duration::from_mins(1), "not ready after a minute");
+            assert!(begin.elapsed() < GUARD, "the server does not get ready");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -82,7 +86,7 @@ impl Server {
         self.ask("POST", path, &[("content-type", "application/json")], Some(&body.to_string()))
     }
 
-    /// Any request.
+    /// Sends any request.
     pub(super) fn ask(
         &self,
         method: &str,
@@ -108,7 +112,7 @@ impl Server {
     ) -> ureq::http::Response<ureq::Body> {
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_mins(2)))
+            .timeout_global(Some(GUARD))
             .build()
             .into();
         let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
@@ -119,16 +123,16 @@ impl Server {
             Some(body) => agent.run(request.body(body.to_owned()).expect("a request")),
             None => agent.run(request.body(()).expect("a request")),
         };
-        response.expect("an answer")
+        response.expect("a response")
     }
 
-    /// A completion's text.
+    /// The text of a completion.
     #[track_caller]
     pub(super) fn text(&self, request: &Value) -> String {
         self.post("/v1/completions", request).ok()["choices"][0]["text"].as_str().expect("a text").to_owned()
     }
 
-    /// A stream, to be read as it comes. Dropping it closes the connection.
+    /// A stream; dropping it closes the connection.
     pub(super) fn stream(&self, path: &str, body: &Value) -> Events {
         let mut body = body.clone();
         body["stream"] = true.into();
@@ -139,9 +143,9 @@ impl Server {
         Events(BufReader::new(Box::new(response.into_body().into_reader())))
     }
 
-    /// A figure of `/metrics`.
+    /// A value of `/metrics`.
     #[track_caller]
-    pub(super) fn figure(&self, name: &str) -> f64 {
+    pub(super) fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").body;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().expect("a number")
@@ -154,20 +158,20 @@ impl Server {
         assert!(sent.expect("kill can be run").success());
     }
 
-    /// Waits for the program's end.
-    pub(super) fn code(&mut self) -> Option<i32> {
+    /// Waits until the program ends; returns its exit code.
+    pub(super) fn wait_for_exit(&mut self) -> Option<i32> {
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 return status.code();
             }
-            assert!(begin.elapsed() < Duration::from_secs(30), "it does not end");
+            assert!(begin.elapsed() < GUARD, "the program does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Memory that it has now, in kB.
-    pub(super) fn memory(&self) -> u64 {
+    /// Resident memory in kB.
+    pub(super) fn resident_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
@@ -176,21 +180,21 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Reply {
-    /// The body of an answer that is fine.
+    /// The body of a response with status 200.
     #[track_caller]
     pub(super) fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
         serde_json::from_str(&self.body).expect("JSON")
     }
 
-    /// The error object of an answer that is not.
+    /// The error object of a response with this status.
     #[track_caller]
     pub(super) fn error(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.body);
@@ -208,13 +212,13 @@ impl Reply {
     }
 }
 
-/// Server-sent events as they come.
+/// Server-sent events as they arrive.
 pub(super) struct Events(BufReader<Box<dyn Read + Send>>);
 
 impl Iterator for Events {
     type Item = String;
 
-    /// The next event's data.
+    /// The data of the next event.
     fn next(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
@@ -230,7 +234,7 @@ impl Iterator for Events {
 }
 
 impl Events {
-    /// All chunks; the stream has to end well.
+    /// All chunks of a stream that must end with `[DONE]`.
     #[track_caller]
     pub(super) fn chunks(self) -> Vec<Value> {
         let mut all: Vec<String> = self.collect();
@@ -239,8 +243,8 @@ impl Events {
     }
 }
 
-/// The texts of the choices that chunks add up to.
-pub(super) fn added_up(chunks: &[Value], choices: usize) -> Vec<String> {
+/// The texts of the choices, joined from the chunks.
+pub(super) fn joined_texts(chunks: &[Value], choices: usize) -> Vec<String> {
     let mut texts = vec![String::new(); choices];
     for choice in chunks.iter().flat_map(|chunk| chunk["choices"].as_array().expect("choices")) {
         let index = usize::try_from(choice["index"].as_u64().expect("an index")).unwrap();
@@ -250,7 +254,7 @@ pub(super) fn added_up(chunks: &[Value], choices: usize) -> Vec<String> {
     texts
 }
 
-/// A surgery file in a folder of its own.
+/// A surgery file in a temporary directory.
 pub(super) fn surgery(operations: &str) -> (TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("surgery.yaml");
@@ -259,7 +263,7 @@ pub(super) fn surgery(operations: &str) -> (TempDir, String) {
     (dir, name)
 }
 
-/// A copy of the model that never comes to an end.
+/// A copy of the fixture model whose answers never end by themselves.
 pub(super) fn endless() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let model = dir.path().join("endless");
@@ -282,7 +286,7 @@ fn edit(file: &Path, change: impl FnOnce(&mut serde_json::Map<String, Value>)) {
     fs::write(file, json.to_string()).unwrap();
 }
 
-/// A completion request, greedy.
+/// A greedy completion request.
 pub(super) fn greedy(prompt: &str, tokens: usize) -> Value {
     json!({"prompt": prompt, "max_tokens": tokens, "temperature": 0})
 }

@@ -1,6 +1,6 @@
 //! `bindings.rs`: bindgen over the headers of mlx-c, with our half-precision declarations appended.
 //!
-//! The wheel `libclang` is used even where the system has a libclang, so that every machine gets the same bindings;
+//! Uses the wheel `libclang` even if the system has a libclang, so that every machine gets the same bindings.
 //! `LIBCLANG_PATH` overrides it.
 
 use std::{
@@ -14,14 +14,14 @@ use anyhow::{Context, Result};
 use super::{machine, make};
 use crate::{
     cargo::cargo,
-    process::{capture, say},
+    process::{capture, print},
     wheel::Wheel,
 };
 
 const HALF: &str = include_str!("../../mlx/half.rs");
 const PROGRAM: &str = include_str!("../bin/mlx-bindings.rs");
 
-/// Neither mlx-c's half-precision types, which differ between processors, nor the headers they would need.
+/// Excludes mlx-c's half-precision types, which differ between processors, and the headers that they need.
 const CLANG_FLAGS: &str = "-DMLX_HALF_H";
 
 const LIBCLANG: Wheel = Wheel {
@@ -33,7 +33,7 @@ const LIBCLANG: Wheel = Wheel {
     ],
 };
 
-/// What the bindings are made from, beside mlx-c.
+/// Everything that determines the bindings, apart from mlx-c.
 pub(super) const INGREDIENTS: &[&str] = &[HALF, PROGRAM, CLANG_FLAGS, LIBCLANG.version];
 
 /// Writes `out/bindings.rs` in `folder`.
@@ -42,16 +42,16 @@ pub(super) fn generate(mlx_c: &Path, folder: &Path) -> Result<()> {
     let libclang = if let Some(path) = env::var_os("LIBCLANG_PATH") {
         PathBuf::from(path)
     } else {
-        say(&format!("setup: fetching {} {}", LIBCLANG.package, LIBCLANG.version));
+        print(&format!("setup: fetching {} {}", LIBCLANG.package, LIBCLANG.version));
         LIBCLANG.unpack(&wheel)?;
         wheel.join(format!("libclang-{}.data/platlib/clang/native", LIBCLANG.version))
     };
     let bindings = make(folder, "out")?.join("bindings.rs");
-    say("setup: compiling bindgen and writing the bindings");
+    print("setup: compiling bindgen and writing the bindings");
     capture(
         cargo()
             .args(["run", "--quiet", "--package=xtask", "--features=bindings", "--bin=mlx-bindings"])
-            // bindgen runs for a second: compiling it without optimization saves the better part of a minute.
+            // bindgen runs for one second; compiling it without optimization saves most of a minute.
             .args(["--config", "profile.dev.package.'*'.opt-level=0", "--"])
             .args([mlx_c, &bindings])
             .env("LIBCLANG_PATH", libclang)
@@ -64,7 +64,7 @@ pub(super) fn generate(mlx_c: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// libclang comes without the compiler's own headers (`stddef.h` and the like): the C++ compiler's serve.
+/// The wheel has no builtin headers (`stddef.h` and others), so the C++ compiler's are used.
 fn clang_arguments() -> Result<String> {
     let folder = capture(machine::compiler().arg("-print-file-name=include"))?;
     Ok(format!("{CLANG_FLAGS} -isystem '{}'", folder.trim()))

@@ -1,7 +1,8 @@
 //! The BLAS that libmlx uses.
 //!
-//! The wheel brings the reference implementation, some 40 times slower than `OpenBLAS`. libmlx finds it by its file
-//! names in `mlx_cpu.libs`, so those names are links: to the system's `OpenBLAS`, or to the reference kept beside.
+//! The wheel contains the reference implementation, which is about 40 times slower than `OpenBLAS`. libmlx finds it by its
+//! file names in `mlx_cpu.libs`. Set-up replaces these files with links to the system's `OpenBLAS`, or to the renamed
+//! reference.
 
 use std::{
     fmt, fs, io,
@@ -13,15 +14,15 @@ use std::{
 use anyhow::{Context, Result};
 
 use super::machine;
-use crate::process::{capture, say};
+use crate::process::{capture, print};
 
-/// What the reference libraries are called once they are kept aside.
+/// Prefix of the renamed reference libraries.
 const ASIDE: &str = "reference-";
 
-/// Fedora's threaded build first: there `libopenblas.so.0` is the one without threads.
+/// Fedora's threaded build first, because `libopenblas.so.0` has no threads there.
 const NAMES: [&str; 2] = ["libopenblasp.so.0", "libopenblas.so.0"];
 
-/// The BLAS that is in place.
+/// The BLAS that libmlx uses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Blas {
     OpenBlas(PathBuf),
@@ -37,7 +38,7 @@ impl fmt::Display for Blas {
                     ["libopenblas0-pthread", "openblas-threads", "libopenblas_pthreads0", "openblas"];
                 write!(
                     f,
-                    "its slow reference BLAS. For some 40 times the speed {}, then `cargo xtask setup` again",
+                    "its slow reference BLAS; for about 40 times the speed, {}, then run `cargo xtask setup` again",
                     machine::remedy(packages)
                 )
             }
@@ -45,7 +46,7 @@ impl fmt::Display for Blas {
     }
 }
 
-/// Moves the wheel's own libraries aside and links their names to them.
+/// Renames the wheel's libraries and links their old names to them.
 pub(super) fn keep_reference(prefix: &Path) -> Result<()> {
     for name in libraries(prefix)? {
         let path = folder(prefix).join(&name);
@@ -56,21 +57,21 @@ pub(super) fn keep_reference(prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts the best BLAS of this machine in place.
+/// Links to the best BLAS of this machine.
 pub(super) fn choose(prefix: &Path) -> Result<Blas> {
     let Some(openblas) = find() else {
         point_at(prefix, None)?;
         return Ok(Blas::Reference);
     };
     if point_at(prefix, Some(&openblas))? && !loads(prefix) {
-        say(&format!("setup: libmlx does not load with {}", openblas.display()));
+        print(&format!("setup: libmlx cannot use {}", openblas.display()));
         point_at(prefix, None)?;
         return Ok(Blas::Reference);
     }
     Ok(Blas::OpenBlas(openblas))
 }
 
-/// Links both names to `library`, or each to its reference; says whether that changed anything.
+/// Links both names to `library`, or each to its reference. Returns whether a link changed.
 fn point_at(prefix: &Path, library: Option<&Path>) -> Result<bool> {
     let mut changed = false;
     for name in libraries(prefix)? {
@@ -86,7 +87,7 @@ fn point_at(prefix: &Path, library: Option<&Path>) -> Result<bool> {
     Ok(changed)
 }
 
-/// Makes or replaces a link in one step, so that a program starting meanwhile finds one or the other.
+/// Creates or replaces a link atomically, so that a program that starts at the same time finds one of the two.
 fn link(path: &Path, target: &Path) -> Result<()> {
     let beside = path.with_extension("partial");
     match fs::remove_file(&beside) {
@@ -112,7 +113,7 @@ fn libraries(prefix: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// `OpenBLAS` where systems put it, else where the dynamic linker knows it.
+/// `OpenBLAS` in the usual directories, or as the dynamic linker finds it.
 fn find() -> Option<PathBuf> {
     let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let usual = [multiarch.as_str(), "/usr/lib64", "/usr/lib", "/usr/local/lib"].map(Path::new);
@@ -135,7 +136,7 @@ fn known_to_linker(name: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Whether every symbol that libmlx needs is found: an `OpenBLAS` may have been built without LAPACK.
+/// Whether libmlx finds all symbols that it needs: an `OpenBLAS` may be built without LAPACK.
 fn loads(prefix: &Path) -> bool {
     let load = "import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)";
     capture(Command::new("python3").args(["-c", load]).arg(prefix.join("mlx/lib/libmlx.so"))).is_ok()
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_library_takes_the_names_and_gives_them_back() -> Result<()> {
+    fn names_are_linked_to_another_library_and_back() -> Result<()> {
         let prefix = std::env::temp_dir().join(format!("xtask-blas-{}", std::process::id()));
         fs::create_dir_all(folder(&prefix))?;
         let (blas, other) = (folder(&prefix).join("libblas-1.so.3"), folder(&prefix).join("other.so"));

@@ -1,4 +1,4 @@
-//! Where set-up keeps what it builds: one folder for each combination of versions, sources and processor.
+//! The cache of set-up: one directory for each combination of versions, sources and processor.
 
 use std::{
     env,
@@ -11,18 +11,18 @@ use anyhow::{Context, Result};
 use super::{LIBMLX, MLX_SYS, bindings, mlxc};
 use crate::{hash::sha256, store::Store};
 
-/// A cache folder, built or not.
+/// A cache directory, which may not exist yet.
 pub(super) struct Cache {
     store: Store,
     name: String,
 }
 
 impl Cache {
-    /// The folder for this version of everything.
+    /// The directory for the current versions and sources.
     pub(super) fn locate() -> Result<Self> {
         let root = root(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
-            .context("neither MLXCEL_CACHE nor HOME is set; set MLXCEL_CACHE to a folder of your own")?;
-        let store = Store::open(&root).context("set MLXCEL_CACHE to a folder of your own")?;
+            .context("neither MLXCEL_CACHE nor HOME is set; set MLXCEL_CACHE to a writable directory")?;
+        let store = Store::open(&root).context("set MLXCEL_CACHE to a writable directory")?;
         Ok(Self { store, name: name() })
     }
 
@@ -30,37 +30,37 @@ impl Cache {
         self.store.folder(&self.name)
     }
 
-    /// The wheel's own layout: `libmlx.so` finds its BLAS relative to itself.
+    /// Keeps the wheel's layout, because `libmlx.so` finds its BLAS by a relative path.
     pub(super) fn prefix(&self) -> PathBuf {
         self.folder().join("prefix")
     }
 
-    /// The folder of `libmlx.so`.
+    /// The directory of `libmlx.so`.
     pub(super) fn libmlx(&self) -> PathBuf {
         self.prefix().join("mlx/lib")
     }
 
-    /// The folder of `libmlxc.a`.
+    /// The directory of `libmlxc.a`.
     pub(super) fn libmlxc(&self) -> PathBuf {
         self.folder().join("lib")
     }
 
-    /// The folder of `bindings.rs`.
+    /// The directory of `bindings.rs`.
     pub(super) fn out(&self) -> PathBuf {
         self.folder().join("out")
     }
 
-    /// Whether the folder is there; it only ever gets its name when everything is in it.
+    /// Whether the directory exists. It is renamed to its final name only when it is complete.
     pub(super) fn complete(&self) -> bool {
         self.folder().is_dir()
     }
 
-    /// Keeps other set-ups away from the cache.
+    /// Locks the cache against other set-ups.
     pub(super) fn lock(&self) -> Result<File> {
         self.store.lock()
     }
 
-    /// Makes the folder. To be called under the lock.
+    /// Creates the directory. Call it under the lock.
     pub(super) fn make(&self, build: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         self.store.make(&self.name, build)
     }
@@ -72,7 +72,7 @@ fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|folder| folder.join(".cache/mlxcel")))
 }
 
-/// Whatever can change the content of the folder is in its name.
+/// The name contains a hash of everything that determines the directory's content.
 fn name() -> String {
     let ingredients: Vec<&str> = mlxc::INGREDIENTS.iter().chain(bindings::INGREDIENTS).copied().collect();
     let hash = &sha256(ingredients.join("\0").as_bytes())[..12];
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_variable_wins() {
+    fn the_most_specific_variable_takes_precedence() {
         check(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("MLXCEL_CACHE", "/m")], Some("/m"));
         check(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], Some("/x/mlxcel"));
         check(&[("HOME", "/h")], Some("/h/.cache/mlxcel"));

@@ -1,5 +1,5 @@
-//! What a machine must have: a processor and a C library that libmlx was built for, and three tools. Each missing
-//! tool is named together with the one command that installs it.
+//! Requirements: a processor and a C library that libmlx supports, and three tools. The error for a missing tool contains
+//! the command that installs it.
 
 use std::{env, os::unix::fs::MetadataExt, path::Path, process::Command};
 
@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 
 use crate::process::{answers, capture};
 
-/// The oldest glibc that `libmlx.so` runs with.
+/// The oldest glibc that `libmlx.so` supports.
 const GLIBC: (u32, u32) = (2, 35);
 
-/// Refuses machines that libmlx was not built for.
+/// Refuses machines that libmlx does not support.
 pub(super) fn supported() -> Result<()> {
     if !cfg!(all(
         target_os = "linux",
@@ -19,7 +19,7 @@ pub(super) fn supported() -> Result<()> {
     )) {
         bail!(
             "MLX runs on macOS and on Linux with glibc (x86-64, aarch64), not on {} {}; \
-             `cargo build --no-default-features` gives every `surgery` command without MLX",
+             run `cargo build --no-default-features` to build all `surgery` commands without MLX",
             env::consts::OS,
             env::consts::ARCH
         );
@@ -27,7 +27,7 @@ pub(super) fn supported() -> Result<()> {
     Ok(())
 }
 
-/// Names everything that is missing for building, all at once.
+/// Fails with everything that is missing for the build.
 pub(super) fn equipped() -> Result<()> {
     let mut missing = Vec::new();
     if !answers(compiler().arg("--version")) {
@@ -60,13 +60,13 @@ fn old_glibc() -> Option<String> {
     let found = glibc(&text)?;
     (found < GLIBC).then(|| {
         format!(
-            "glibc {}.{} is too old, libmlx needs {}.{}; Debian 12, Ubuntu 22.04 and Fedora 36 are the first that have it",
+            "glibc {}.{} is too old, libmlx needs {}.{}; upgrade to Debian 12, Ubuntu 22.04, Fedora 36 or newer",
             found.0, found.1, GLIBC.0, GLIBC.1
         )
     })
 }
 
-/// Reads `glibc 2.36`.
+/// Parses `glibc 2.36`.
 fn glibc(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.trim().strip_prefix("glibc ")?.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))

@@ -1,4 +1,4 @@
-//! mlx-c, MLX's interface in C: its sources come with the `mlx-sys` crate and are compiled here into `libmlxc.a`.
+//! mlx-c, MLX's C interface: compiles the sources in the `mlx-sys` crate into `libmlxc.a`.
 
 use std::{
     ffi::OsString,
@@ -17,23 +17,23 @@ use anyhow::{Context, Result, bail};
 use super::{MLX_SYS, machine};
 use crate::{
     cargo,
-    process::{capture, say},
+    process::{capture, print},
 };
 
 const SHIM: &str = include_str!("../../mlx/shim.cpp");
 const FORMAT: &str = include_str!("../../mlx/format.h");
 
-/// `MLX_HALF_H` is the guard of mlx-c's half-precision types: shim.cpp has the accessors instead.
+/// `MLX_HALF_H` is the include guard of mlx-c's half-precision types; shim.cpp has the accessors instead.
 const FLAGS: &str = "-std=c++20 -O2 -fPIC -DMLX_HALF_H -c";
 
-/// What the archive is made from, beside mlx-c and libmlx.
+/// Everything that determines the archive, apart from mlx-c and libmlx.
 pub(super) const INGREDIENTS: &[&str] = &[SHIM, FORMAT, FLAGS];
 
-/// The folder of mlx-c's sources, which is inside the `mlx-sys` crate.
+/// The directory of mlx-c's sources, inside the `mlx-sys` crate.
 pub(super) fn sources() -> Result<PathBuf> {
     let folder = cargo::sources_of("mlx-sys", MLX_SYS)?.join("mlx-c");
     if !folder.join("mlx/c/mlx.h").is_file() {
-        bail!("{}: the sources of mlx-c are not here", folder.display());
+        bail!("{}: the sources of mlx-c are missing", folder.display());
     }
     Ok(folder)
 }
@@ -41,20 +41,20 @@ pub(super) fn sources() -> Result<PathBuf> {
 /// Compiles mlx-c and the shim into `libmlxc.a` in `folder`.
 pub(super) fn compile(mlx_c: &Path, include: &Path, folder: &Path) -> Result<()> {
     let objects = folder.join("objects");
-    fs::create_dir(&objects).with_context(|| format!("{}: cannot be made", objects.display()))?;
+    fs::create_dir(&objects).with_context(|| format!("{}: cannot be created", objects.display()))?;
     let shim = write(&objects.join("shim.cpp"), SHIM)?;
     let format = write(&objects.join("format.h"), FORMAT)?;
     let mut sources = cpp_files(&mlx_c.join("mlx/c"))?;
     sources.push(shim);
 
-    say(&format!("setup: compiling mlx-c ({} files)", sources.len()));
+    print(&format!("setup: compiling mlx-c ({} files)", sources.len()));
     let object = |source: &Path| objects.join(source.file_name().unwrap_or_default()).with_extension("o");
     in_parallel(&sources, |source| {
         let mut command = machine::compiler();
         command.args(FLAGS.split(' ')).arg(source).arg("-o").arg(object(source));
         command.arg("-include").arg(&format);
         command.arg("-I").arg(include).arg("-I").arg(mlx_c);
-        // MLX's messages would otherwise quote where this machine keeps its sources.
+        // MLX's messages would otherwise contain source paths of this machine.
         command.arg(joined(&["-ffile-prefix-map=".as_ref(), mlx_c.as_ref(), "/=".as_ref()]));
         capture(&mut command).map(drop)
     })?;
@@ -84,7 +84,7 @@ fn cpp_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Does `work` for every item, one thread a processor; stops at the first error.
+/// Calls `work` for every item, with one thread per processor; stops at the first error.
 fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(None);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_in_parallel_reaches_every_item_or_says_why_not() {
+    fn parallel_work_handles_every_item_or_returns_an_error() {
         let done = AtomicUsize::new(0);
         let count = |item: &usize| {
             done.fetch_add(*item, Ordering::Relaxed);

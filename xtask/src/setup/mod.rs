@@ -1,7 +1,7 @@
 //! Makes MLX available to Cargo.
 //!
-//! `mlx-sys` builds MLX itself on Apple systems, and on no other. Elsewhere Cargo can be told what its build script
-//! would have said, so set-up does that script's work once for all checkouts of a machine:
+//! `mlx-sys` builds MLX only on Apple systems. On other systems a Cargo table can replace the output of its build script, so
+//! set-up does the script's work once for all checkouts of a machine:
 //!
 //! ```text
 //! wheel `mlx-cpu` ──▶ prefix/ (libmlx.so, headers) ─┐
@@ -10,9 +10,9 @@
 //! headers of mlx-c ──▶ bindgen + xtask/mlx/half.rs ──▶ out/bindings.rs ┘
 //! ```
 //!
-//! Everything but the last lies in a cache folder named by what it was made from. It is built beside and renamed at
-//! the end, so an interrupted set-up leaves nothing half-made. The BLAS under `prefix/` is looked at on every run,
-//! because an `OpenBLAS` may be installed (or removed) later.
+//! All except the last are in a cache directory, whose name contains a hash of its inputs. It is built under a temporary name
+//! and renamed at the end, so an interrupted set-up leaves nothing incomplete. Every run checks the BLAS under `prefix/`,
+//! because `OpenBLAS` may be installed or removed later.
 
 mod bindings;
 mod blas;
@@ -25,10 +25,10 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 
-use crate::{process::say, wheel::Wheel};
+use crate::{process::print, wheel::Wheel};
 use cache::Cache;
 
-/// The release of `mlx-sys` in Cargo.lock; its mlx-c is compiled here.
+/// The release of `mlx-sys` in Cargo.lock, whose mlx-c is compiled here.
 const MLX_SYS: &str = "0.7.0";
 
 /// The release of MLX that `mlx-sys` binds: Apple's own build for Linux.
@@ -44,7 +44,7 @@ const LIBMLX: Wheel = Wheel {
 /// `cargo xtask setup`.
 pub(crate) fn setup() -> Result<()> {
     if cfg!(target_os = "macos") {
-        say("setup: nothing to do, mlx-rs builds MLX itself on macOS");
+        print("setup: not needed on macOS, where mlx-rs builds MLX");
         return Ok(());
     }
     machine::supported()?;
@@ -56,14 +56,14 @@ pub(crate) fn setup() -> Result<()> {
     }
     let blas = blas::choose(&cache.prefix())?;
     table::write(&cache)?;
-    say(&format!("setup: MLX {} is ready, with {blas}", LIBMLX.version));
+    print(&format!("setup: MLX {} is ready, with {blas}", LIBMLX.version));
     Ok(())
 }
 
-/// Builds everything that a cache folder holds.
+/// Builds the content of a cache directory.
 fn build(folder: &Path) -> Result<()> {
     let prefix = folder.join("prefix");
-    say(&format!("setup: fetching {} {}", LIBMLX.package, LIBMLX.version));
+    print(&format!("setup: fetching {} {}", LIBMLX.package, LIBMLX.version));
     LIBMLX.unpack(&prefix)?;
     blas::keep_reference(&prefix)?;
     let mlx_c = mlxc::sources()?;
@@ -73,7 +73,7 @@ fn build(folder: &Path) -> Result<()> {
 
 fn make(folder: &Path, name: &str) -> Result<std::path::PathBuf> {
     let path = folder.join(name);
-    fs::create_dir_all(&path).with_context(|| format!("{}: cannot be made", path.display()))?;
+    fs::create_dir_all(&path).with_context(|| format!("{}: cannot be created", path.display()))?;
     Ok(path)
 }
 

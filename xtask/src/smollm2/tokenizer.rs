@@ -1,16 +1,16 @@
-//! What a GGUF says about its tokenizer, as `tokenizer.json` and `tokenizer_config.json` say it.
+//! Converts the tokenizer's metadata of a GGUF to `tokenizer.json` and `tokenizer_config.json`.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
 use super::metadata::get;
 
-/// GGUF's type of tokens that control the model and are never text.
+/// GGUF's type of control tokens, which are never text.
 const CONTROL: u64 = 3;
 /// GGUF's type of tokens that are matched before byte pairs are merged.
 const USER_DEFINED: u64 = 4;
 
-/// `tokenizer.json`: byte-level byte-pair encoding that never joins two digits.
+/// `tokenizer.json`: byte-level byte-pair encoding that never merges two digits.
 pub(super) fn tokenizer(metadata: &Map<String, Value>) -> Result<Value> {
     ensure!(
         get(metadata, "tokenizer.ggml.model")? == "gpt2" && get(metadata, "tokenizer.ggml.pre")? == "smollm",
@@ -22,7 +22,7 @@ pub(super) fn tokenizer(metadata: &Map<String, Value>) -> Result<Value> {
     let vocabulary = tokens
         .iter()
         .enumerate()
-        .map(|(id, token)| Ok((token.as_str().context("a token is no text")?.to_owned(), id.into())))
+        .map(|(id, token)| Ok((token.as_str().context("a token is not a string")?.to_owned(), id.into())))
         .collect::<Result<Map<_, _>>>()?;
     let added: Vec<Value> = tokens
         .iter()
@@ -72,12 +72,12 @@ fn added_token(id: usize, token: &Value, kind: &Value) -> Option<Value> {
     }))
 }
 
-/// `tokenizer_config.json`: the special tokens by what they do, and the chat template.
+/// `tokenizer_config.json`: the special tokens by their role, and the chat template.
 pub(super) fn tokenizer_config(metadata: &Map<String, Value>) -> Result<Value> {
     let tokens = list(metadata, "tokenizer.ggml.tokens")?;
     let token = |key: &str| -> Result<&Value> {
         let id = get(metadata, key)?.as_u64().and_then(|id| usize::try_from(id).ok());
-        id.and_then(|id| tokens.get(id)).with_context(|| format!("`{key}` is no token"))
+        id.and_then(|id| tokens.get(id)).with_context(|| format!("`{key}` is not a token id"))
     };
     Ok(json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -94,7 +94,7 @@ pub(super) fn tokenizer_config(metadata: &Map<String, Value>) -> Result<Value> {
 }
 
 fn list<'a>(metadata: &'a Map<String, Value>, key: &str) -> Result<&'a [Value]> {
-    get(metadata, key)?.as_array().map(Vec::as_slice).with_context(|| format!("`{key}` is no list"))
+    get(metadata, key)?.as_array().map(Vec::as_slice).with_context(|| format!("`{key}` is not a list"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! The scalars, strings and lists that a GGUF header is made of, read with every bound checked.
+//! Reads the scalars, strings and lists of a GGUF header. Checks every bound.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// The deepest nesting of lists that is followed; real files have one level.
+/// Maximum nesting of lists; real files have one level.
 const MAX_DEPTH: u32 = 4;
 
-/// A place in the bytes of a file.
+/// A position in the bytes of a file.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     place: usize,
@@ -17,7 +17,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, place: 0 }
     }
 
-    /// How many bytes lie before the cursor.
+    /// Number of bytes before the cursor.
     pub(super) fn place(&self) -> usize {
         self.place
     }
@@ -26,7 +26,7 @@ impl<'a> Cursor<'a> {
         let rest = self.bytes.get(self.place..).unwrap_or_default();
         let taken = rest
             .get(..count)
-            .with_context(|| format!("the file ends inside its header, at {}", self.place))?;
+            .with_context(|| format!("the file ends inside its header, at byte {}", self.place))?;
         self.place += count;
         Ok(taken)
     }
@@ -43,22 +43,21 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A count or an offset. One that exceeds the file is a lie, whatever it counts.
+    /// A count or an offset. Refuses one that exceeds the size of the file.
     pub(super) fn size(&mut self) -> Result<usize> {
         let size = self.u64()?;
-        usize::try_from(size)
-            .ok()
-            .filter(|size| *size <= self.bytes.len())
-            .with_context(|| format!("the header speaks of {size}, in a file of {} bytes", self.bytes.len()))
+        usize::try_from(size).ok().filter(|size| *size <= self.bytes.len()).with_context(|| {
+            format!("the header has a size of {size}, but the file has {} bytes", self.bytes.len())
+        })
     }
 
     pub(super) fn text(&mut self) -> Result<String> {
         let length = self.size()?;
         let bytes = self.take(length)?;
-        Ok(std::str::from_utf8(bytes).context("a string of the header is no UTF-8")?.to_owned())
+        Ok(std::str::from_utf8(bytes).context("a string of the header is not UTF-8")?.to_owned())
     }
 
-    /// One value of the metadata, as JSON would have it.
+    /// One value of the metadata, as JSON.
     pub(super) fn value(&mut self) -> Result<Value> {
         let kind = self.u32()?;
         self.value_of(kind, 0)
@@ -89,7 +88,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The shortest decimal that names this f32: 1e-5 is meant, not 9.999999747378752e-6.
+/// The shortest decimal for this f32: 1e-5, not 9.999999747378752e-6.
 fn decimal(number: f32) -> Value {
     number.to_string().parse::<f64>().unwrap_or(f64::NAN).into()
 }
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_refused() {
+    fn invalid_values_are_refused() {
         check(&[], None);
         check(&[13, 0, 0, 0], None);
         check(&[4, 0, 0, 0, 1, 2], None);

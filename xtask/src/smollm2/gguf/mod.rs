@@ -1,4 +1,4 @@
-//! A GGUF file: its metadata, and where its tensors are. Reads only what the conversion needs: version 3,
+//! Parses a GGUF file: its metadata and the location of its tensors. Supports what the conversion needs: version 3,
 //! little-endian, tensors in F32, `Q4_1` and `Q8_0`.
 
 mod cursor;
@@ -14,17 +14,17 @@ pub(super) struct Gguf<'a> {
     pub(super) tensors: Vec<Tensor<'a>>,
 }
 
-/// A vector or a matrix, its rows one after another.
+/// A vector or a row-major matrix.
 #[derive(Debug)]
 pub(super) struct Tensor<'a> {
     pub(super) name: String,
     pub(super) format: Format,
-    /// Outermost first, as safetensors has it; GGUF stores the opposite.
+    /// Outermost dimension first, as in safetensors; GGUF stores the reverse.
     pub(super) shape: Vec<usize>,
     pub(super) bytes: &'a [u8],
 }
 
-/// How numbers are stored.
+/// The encoding of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     F32,
@@ -45,7 +45,7 @@ impl Format {
         }
     }
 
-    /// Numbers in a block, and its bytes.
+    /// Numbers and bytes of a block.
     pub(super) fn block(self) -> (usize, usize) {
         match self {
             Self::F32 => (1, 4),
@@ -66,7 +66,7 @@ impl Format {
 /// Parses a whole file.
 pub(super) fn parse(file: &[u8]) -> Result<Gguf<'_>> {
     let mut cursor = Cursor::new(file);
-    ensure!(cursor.take(4)? == b"GGUF", "the file is no GGUF");
+    ensure!(cursor.take(4)? == b"GGUF", "the file is not a GGUF");
     let version = cursor.u32()?;
     ensure!(version == 3, "the file is GGUF version {version}, not 3");
     let (tensor_count, entry_count) = (cursor.size()?, cursor.size()?);
@@ -83,7 +83,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Gguf<'_>> {
     let start = usize::try_from(alignment)
         .ok()
         .and_then(|alignment| cursor.place().checked_next_multiple_of(alignment))
-        .with_context(|| format!("an alignment of {alignment} is impossible"))?;
+        .with_context(|| format!("an alignment of {alignment} is not possible"))?;
     let tensors = headers.into_iter().map(|header| header.locate(file, start)).collect::<Result<_>>()?;
     Ok(Gguf { metadata, tensors })
 }
@@ -105,18 +105,18 @@ impl Header {
         Ok(Self { name, shape, format: cursor.u32()?, offset: cursor.size()? })
     }
 
-    /// Finds the tensor's bytes, `start` being where those of the first tensor are.
+    /// Locates the tensor's bytes; `start` is the offset of the first tensor's.
     fn locate(self, file: &[u8], start: usize) -> Result<Tensor<'_>> {
         let Self { name, shape, format, offset } = self;
         let Some(format) = Format::of(format) else {
-            bail!("tensor `{name}` is stored in format {format}; F32, Q4_1 and Q8_0 are understood");
+            bail!("tensor `{name}` is stored in format {format}; F32, Q4_1 and Q8_0 are supported");
         };
         let length =
             format.bytes(&shape).with_context(|| format!("tensor `{name}` cannot have shape {shape:?}"))?;
         let bytes = start
             .checked_add(offset)
             .and_then(|start| file.get(start..)?.get(..length))
-            .with_context(|| format!("tensor `{name}` lies outside the file"))?;
+            .with_context(|| format!("tensor `{name}` is outside the file"))?;
         Ok(Tensor { name, format, shape, bytes })
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_and_tensors_are_found() -> Result<()> {
+    fn metadata_and_tensors_are_parsed() -> Result<()> {
         let file = file();
         let gguf = parse(&file)?;
         assert_eq!(gguf.metadata["size"], 64);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_refused() {
+    fn a_truncated_file_is_refused() {
         let file = file();
         for length in 0..file.len() {
             assert!(parse(&file[..length]).is_err(), "cut at {length}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_any_byte_changed_is_refused_or_read_but_never_a_panic() {
+    fn a_file_with_a_changed_byte_never_panics() {
         let file = file();
         for place in 0..file.len() {
             for value in [0, 1, 0x7f, 0xff] {
