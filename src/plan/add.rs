@@ -6,7 +6,7 @@ use super::draft::{Context, Draft, Tally, finite};
 use super::scope::Scope;
 use super::{Action, blendable, number};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Operation, Spanned};
+use crate::surgery::{OpName, Operation, Spanned};
 
 pub(super) fn plan(
     context: &Context<'_>,
@@ -37,7 +37,7 @@ pub(super) fn plan(
     let Some((place, donor)) = context.donors.get(source) else { return };
     let mut tally = Tally::default();
     for target in targets {
-        if let Some((position, key)) = blendable::partner(context, donor, target, "add", &mut tally) {
+        if let Some((position, key)) = blendable::partner(context, donor, target, OpName::Add, &mut tally) {
             let donor = draft.uses(place, position, key);
             draft.edit(target, Action::Add { donor, alpha: alpha.value });
         }

@@ -7,7 +7,7 @@ use super::number::Class;
 use super::scope::{Scope, What, units};
 use crate::checkpoint::{Dtype, Key};
 use crate::diagnostic::Code;
-use crate::surgery::Operation;
+use crate::surgery::{OpName, Operation};
 
 /// The matched tensors that arithmetic with a donor is defined for; everything else is counted.
 pub(super) fn targets(
@@ -45,7 +45,7 @@ pub(super) fn partner<'d>(
     context: &Context<'_>,
     donor: &'d Donor,
     target: usize,
-    op: &str,
+    op: OpName,
     tally: &mut Tally,
 ) -> Option<(usize, &'d Key)> {
     let (key, info) = context.entry(target);
@@ -109,8 +109,8 @@ pub(super) fn unloadable(tally: &mut Tally, donor: &str, key: &Key, dtype: Dtype
     );
 }
 
-fn way_out(op: &str) -> &'static str {
-    if op == "add" {
+fn way_out(op: OpName) -> &'static str {
+    if op == OpName::Add {
         "use a floating-point base: the unquantized original, or what `mlx_lm.convert --dequantize` makes of this one; \
          or target float tensors such as norms, or `.scales` and `.biases` where the donor has them"
     } else {

@@ -61,7 +61,7 @@ fn unmatched(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnost
         if !matches!(operation.kind, Kind::Add { .. } | Kind::Interpolate { .. }) {
             continue;
         }
-        for source in donor::sources(operation) {
+        for source in operation.sources() {
             let Some((_, donor)) = donors.get(source) else { continue };
             let pattern = &operation.pattern.value;
             let matcher = Matcher::new(pattern);

@@ -12,7 +12,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Action, Donor, Program, Region, TensorRef};
 use crate::checkpoint::Weights;
-use crate::surgery::Method;
 
 /// The version of the JSON outputs and of what the digest covers.
 pub(super) const FORMAT_VERSION: &str = "1.0";
@@ -188,10 +187,7 @@ impl<'p> ActionOf<'p> {
                 a: donor(a),
                 b: donor(b),
                 kind: "blend",
-                method: match method {
-                    Method::Lerp => "lerp",
-                    Method::Slerp => "slerp",
-                },
+                method: method.name(),
                 ratio: hex(*ratio),
             },
         }

@@ -10,7 +10,7 @@ use crate::checkpoint::Origin;
 use crate::diagnostic::fold::{fold, runs};
 use crate::diagnostic::words::{count, parameter};
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
-use crate::surgery::{Granularity, Kind, Method, Operation, Spanned, SurgeryFile};
+use crate::surgery::{Granularity, Kind, Operation, Spanned, SurgeryFile};
 
 /// Where the paragraph of an operation stands.
 const BODY: usize = 7;
@@ -180,10 +180,7 @@ fn what(file: &SurgeryFile, operation: &Operation, look: Look) -> String {
             look.either("→", "->"),
             donor(&source_b.value),
             parameter(ratio.value),
-            match method.value {
-                Method::Lerp => "lerp",
-                Method::Slerp => "slerp",
-            }
+            method.value
         ),
     }
 }

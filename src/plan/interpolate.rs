@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::draft::{Context, Draft, Tally};
 use super::scope::Scope;
 use super::{Action, blendable, norm};
-use crate::surgery::{Method, Operation, Spanned};
+use crate::surgery::{Method, OpName, Operation, Spanned};
 
 /// The fields of the operation.
 pub(super) struct Fields<'f> {
@@ -34,7 +34,7 @@ pub(super) fn plan(
             None => vec![None; targets.len()],
             Some((place, donor)) => targets
                 .iter()
-                .map(|&target| blendable::partner(context, donor, target, "interpolate", &mut tally))
+                .map(|&target| blendable::partner(context, donor, target, OpName::Interpolate, &mut tally))
                 .map(|found| found.map(|(position, key)| (place, position, key)))
                 .collect(),
         };

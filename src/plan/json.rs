@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, Edit, Method, Plan, Region, Step, Summary, TensorRef};
+use super::{Action, Edit, Plan, Region, Step, Summary, TensorRef};
 
 /// The version of every JSON document that mlxcel prints.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -54,7 +54,7 @@ fn action(plan: &Plan, action: &Action) -> Value {
         Action::Blend { a, b, ratio, method } => json!({
             "kind": "blend",
             "ratio": ratio,
-            "method": match method { Method::Lerp => "lerp", Method::Slerp => "slerp" },
+            "method": method.name(),
             "a": donor(a),
             "b": donor(b),
         }),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Donor, Program, donor};
 use crate::checkpoint::{Checkpoint, Key, Shard, TensorInfo};
 use crate::diagnostic::Diagnostic;
-use crate::surgery::Method;
+use crate::surgery::{Method, OpName};
 
 /// A validated plan. It owns its open files, base and donors, until it is executed.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Step {
     /// `name:`.
     pub name: Option<String>,
     /// `scale`, `add`, …
-    pub op: &'static str,
+    pub op: OpName,
     /// 1-based line.
     pub line: usize,
     /// Keys the pattern matched.

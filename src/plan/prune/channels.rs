@@ -7,7 +7,7 @@ use super::linear::{self, Linear, Obstacle};
 use super::reached::{Module, reached};
 use super::{Ids, Slices, nothing};
 use crate::diagnostic::{Code, Diagnostic, words};
-use crate::surgery::Operation;
+use crate::surgery::{Granularity, Operation};
 
 /// Names of MLP projections; with the endings of tensors that stand for stacked experts.
 const LEAVES: [&str; 11] = [
@@ -56,7 +56,7 @@ pub(super) fn plan(
     if draft.edits.is_empty() && !refused {
         let help = "an MLP module has `down_proj` beside `gate_proj` and `up_proj`, `gate_up_proj`, or `w2` beside \
                     `w1` and `w3`, and only in the text model";
-        return nothing(operation, "mlp_channel", help, draft);
+        return nothing(operation, Granularity::MlpChannel, help, draft);
     }
     if !bias_left.is_empty() && !refused {
         let message = format!("the bias of zeroed channels stays: {}", words::names(&bias_left));

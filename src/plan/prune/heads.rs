@@ -10,7 +10,7 @@ use super::{Ids, Slices, below, nothing};
 use attention::{Attention, has};
 
 use crate::diagnostic::{Code, Diagnostic, words};
-use crate::surgery::Operation;
+use crate::surgery::{Granularity, Operation};
 
 /// Names of projections in attention modules, known well or not.
 const LEAVES: [&str; 24] = [
@@ -90,7 +90,7 @@ pub(super) fn plan(
             "an attention module has `o_proj` beside `q_proj` or `qkv_proj`; heads are rows of the one and columns of \
              the other, and only in the text model"
         };
-        nothing(operation, "attention_head", help, draft);
+        nothing(operation, Granularity::AttentionHead, help, draft);
     } else if !refused {
         remarks.report(operation, draft);
     }

@@ -9,7 +9,7 @@ use super::super::{Action, Region};
 use super::{Ids, nothing};
 use crate::checkpoint::{Key, is_other_tower};
 use crate::diagnostic::{Code, Diagnostic, words};
-use crate::surgery::Operation;
+use crate::surgery::{Granularity, Operation};
 
 /// Stack → layers of it.
 type Stacks<'a> = BTreeMap<&'a str, BTreeSet<u64>>;
@@ -79,7 +79,7 @@ fn coverage(
     let help =
         "a layer is the number after `layers.`, `h.`, `blocks.` or `block.`; integer tensors are left alone";
     if stacks.is_empty() {
-        return nothing(operation, "layer", help, draft);
+        return nothing(operation, Granularity::Layer, help, draft);
     }
     let unreached: Vec<_> = ids.iter().filter(|id| !zeroed.contains(&id.value)).collect();
     if unreached.is_empty() {
@@ -103,7 +103,7 @@ fn coverage(
         draft.say(id.label_at_use(diagnostic, ""));
     }
     if unprunable && zeroed.is_empty() {
-        nothing(operation, "layer", help, draft);
+        nothing(operation, Granularity::Layer, help, draft);
     }
 }
 

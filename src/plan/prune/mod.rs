@@ -106,7 +106,7 @@ fn slices(axis: usize, offsets: &[usize], ids: &[usize], width: usize) -> Region
 }
 
 /// Says that nothing at all would be zeroed.
-fn nothing(operation: &Operation, granularity: &str, help: &str, draft: &mut Draft) {
+fn nothing(operation: &Operation, granularity: Granularity, help: &str, draft: &mut Draft) {
     let message = format!("the pattern reaches no tensor that `{granularity}` can zero");
     let diagnostic = Diagnostic::new(Code::NoPrunableTensor, message).help(help);
     draft.say(operation.pattern.label_at_use(diagnostic, ""));

@@ -60,7 +60,7 @@ fn x_keys_are_a_place_for_anchors_at_the_top_only() {
     check_operation("op: scale, pattern: a, factor: 1, x-note: b", &["unknown_field: x-note"]);
     check_help(
         "version: 1\noperations:\n  - {op: scale, pattern: a, factor: 1, x-n: b}\n",
-        "at the top level only",
+        "ignored only there",
     );
 }
 
@@ -115,7 +115,7 @@ fn numbers_are_numbers() {
     }
     check_help(
         "version: 1\noperations: [{op: scale, pattern: a, factor: '2'}]",
-        "without quotes or other signs: `factor: 2`",
+        "without quotes or other characters: `factor: 2`",
     );
 }
 
