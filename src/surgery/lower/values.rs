@@ -136,14 +136,8 @@ fn keep<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 }
 
 fn keep_in<T>(slots: &mut BTreeMap<Field, T>, field: Field, value: Option<T>) -> bool {
-    match value {
-        Some(value) => {
-            slots.insert(field, value);
-            true
-        }
-        None => {
-            slots.remove(&field);
-            false
-        }
-    }
+    let valid = value.is_some();
+    slots.remove(&field);
+    slots.extend(value.map(|value| (field, value)));
+    valid
 }

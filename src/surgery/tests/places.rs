@@ -1,4 +1,4 @@
-//! Where mistakes are labelled, through anchors and merges too.
+//! The places of labels, also through anchors and merges.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Mistakes of the YAML's layout: each with its place and what to do.
+//! Mistakes in the YAML's layout: their places and helps.
 
 use std::path::Path;
 
