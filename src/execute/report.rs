@@ -79,7 +79,7 @@ impl Ledger {
         let operations = plan.steps().iter().map(|step| OperationReport {
             index: step.index.position(),
             name: step.name.clone(),
-            op: step.op,
+            op: step.op.name(),
             line: step.line,
             ..OperationReport::default()
         });

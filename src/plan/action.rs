@@ -92,14 +92,6 @@ pub(super) enum Parameter<'a> {
     Region(&'a Region),
 }
 
-/// How a blend is called where it is written down.
-pub(super) fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Lerp => "lerp",
-        Method::Slerp => "slerp",
-    }
-}
-
 /// What an action does to a tensor taken as a weighted sum of the base and whole models.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Share<'a> {

@@ -11,7 +11,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use super::action::{Action, Parameter, Region, method_name};
+use super::action::{Action, Parameter, Region};
 use super::donor::Donor;
 use super::ids::{DonorId, StepId};
 use super::program::Program;
@@ -164,7 +164,7 @@ impl Serialize for ActionOf<'_> {
                     donor: self.places.get(&tensor.donor).copied().unwrap_or_default(),
                     tensor: tensor.key.as_str(),
                 })?,
-                Parameter::Method(method) => map.serialize_value(method_name(method))?,
+                Parameter::Method(method) => map.serialize_value(method.name())?,
                 Parameter::Region(region) => map.serialize_value(&RegionOf::new(region))?,
             }
         }

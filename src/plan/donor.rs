@@ -16,7 +16,7 @@ use crate::checkpoint::{
     INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, TensorId, TensorInfo, Weights,
 };
 use crate::diagnostic::Diagnostic;
-use crate::surgery::{Kind, Operation, Spanned, SurgeryFile};
+use crate::surgery::{Operation, Spanned, SurgeryFile};
 use refusal::{refusal, unread_config};
 
 /// An opened donor.
@@ -66,7 +66,7 @@ impl Donors {
         let mut distinct: Vec<(PathBuf, Vec<&Spanned<PathBuf>>)> = Vec::new();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
         let of_fragments = file.fragments.iter().flat_map(|fragment| &fragment.sources);
-        for source in file.operations.iter().flat_map(sources).chain(of_fragments) {
+        for source in file.operations.iter().flat_map(Operation::sources).chain(of_fragments) {
             let identity = identity(&source.value);
             let place = *known.entry(identity.clone()).or_insert_with(|| {
                 distinct.push((identity, Vec::new()));
@@ -140,16 +140,6 @@ fn identity(source: &Path) -> PathBuf {
             _ => source,
         };
     path.canonicalize().unwrap_or_else(|_| source.to_owned())
-}
-
-/// The donors that an operation names, in the order of its fields.
-pub(super) fn sources(operation: &Operation) -> impl Iterator<Item = &Spanned<PathBuf>> {
-    let (first, second) = match &operation.kind {
-        Kind::Scale { .. } | Kind::Prune { .. } => (None, None),
-        Kind::Add { source, .. } | Kind::Replace { source, .. } => (Some(source), None),
-        Kind::Interpolate { source_a, source_b, .. } => (Some(source_a), Some(source_b)),
-    };
-    first.into_iter().chain(second)
 }
 
 /// A donor's path as the file has it: without the directory that it was resolved against.

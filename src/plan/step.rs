@@ -7,7 +7,7 @@ use super::ids::OperationId;
 use super::planned_operation::PlannedOperation;
 use super::scope::Scope;
 use crate::checkpoint::{Origin, TensorId, TensorIndex};
-use crate::surgery::{Operation, SurgeryFile};
+use crate::surgery::{OpName, Operation, SurgeryFile};
 
 /// One operation, planned.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct Step {
     /// `name:`.
     pub name: Option<String>,
     /// `scale`, `add`, …
-    pub op: &'static str,
+    pub op: OpName,
     /// 1-based line.
     pub line: usize,
     /// Keys the pattern matched.

@@ -9,7 +9,7 @@ use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, finite};
 use crate::plan::scope::Scope;
 use crate::plan::working_precision::working;
-use crate::surgery::{Operation, Spanned};
+use crate::surgery::{OpName, Operation, Spanned};
 
 pub(super) fn plan(
     context: &Context<'_>,
@@ -37,7 +37,7 @@ pub(super) fn plan(
     let Some((place, donor)) = context.donors.get(source) else { return };
     let mut faults = Faults::default();
     for target in targets {
-        if let Some((position, key)) = blendable::partner(context, donor, target, "add", &mut faults) {
+        if let Some((position, key)) = blendable::partner(context, donor, target, OpName::Add, &mut faults) {
             let donor = planned.uses(place, position, key);
             planned.edit(target, Action::Add { donor, alpha: alpha.value });
         }

@@ -7,7 +7,7 @@ use crate::plan::planned_operation::{Context, Faults, unusable};
 use crate::plan::scope::{Scope, What, units};
 use crate::plan::suggest;
 use crate::plan::working_precision::Class;
-use crate::surgery::Operation;
+use crate::surgery::{OpName, Operation};
 
 /// The matched tensors that arithmetic with a donor is defined for; everything else is counted.
 pub(super) fn targets(
@@ -48,7 +48,7 @@ pub(super) fn partner<'d>(
     context: &Context<'_>,
     donor: &'d Donor,
     target: TensorId,
-    op: &str,
+    op: OpName,
     faults: &mut Faults,
 ) -> Option<(TensorId, &'d Key)> {
     let (key, info) = context.entry(target);
@@ -112,8 +112,8 @@ pub(super) fn unloadable(faults: &mut Faults, donor: &str, key: &Key, dtype: Dty
     );
 }
 
-fn alternatives(op: &str) -> &'static str {
-    if op == "add" {
+fn alternatives(op: OpName) -> &'static str {
+    if op == OpName::Add {
         "use the unquantized base, or dequantize this one with `mlx_lm.convert --dequantize`; or match float tensors such \
          as norms, or `.scales` and `.biases` where the donor has them"
     } else {

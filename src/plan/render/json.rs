@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::plan::action::{Parameter, method_name};
+use crate::plan::action::Parameter;
 pub use crate::plan::digest::FORMAT_VERSION;
 use crate::plan::{Action, Edit, Plan, Region, Step, Summary, TensorRef};
 
@@ -25,7 +25,7 @@ fn operation(plan: &Plan, step: &Step) -> Value {
     if let Some(name) = name {
         object.insert("name".to_owned(), json!(name));
     }
-    object.insert("op".to_owned(), json!(op));
+    object.insert("op".to_owned(), json!(op.name()));
     object.insert("line".to_owned(), json!(line));
     object.insert("matched".to_owned(), json!(matched));
     object.insert("skipped".to_owned(), json!(skipped));
@@ -51,7 +51,7 @@ fn action(plan: &Plan, action: &Action) -> Value {
         let value = match parameter {
             Parameter::Number(number) => json!(number),
             Parameter::Donor(tensor) => donor(tensor),
-            Parameter::Method(method) => method_name(method).into(),
+            Parameter::Method(method) => method.name().into(),
             Parameter::Region(region) => self::region(region),
         };
         object.insert(name.to_owned(), value);

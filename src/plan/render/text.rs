@@ -10,7 +10,7 @@ use crate::diagnostic::fold::{fold, runs};
 use crate::diagnostic::words::{count, parameter};
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::plan::{Edit, Plan, Step};
-use crate::surgery::{Granularity, Kind, Method, Operation, Spanned, SurgeryFile};
+use crate::surgery::{Granularity, Kind, Operation, Spanned, SurgeryFile};
 
 /// Indentation of an operation's paragraph.
 const BODY: usize = 7;
@@ -178,10 +178,7 @@ fn describe(file: &SurgeryFile, operation: &Operation, look: Look) -> String {
             look.either("→", "->"),
             donor(&source_b.value),
             parameter(ratio.value),
-            match method.value {
-                Method::Lerp => "lerp",
-                Method::Slerp => "slerp",
-            }
+            method.value
         ),
     }
 }
