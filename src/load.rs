@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::checkpoint::{Checkpoint, Origin, Packing, UNNAMED_FLOATS, packing};
+use crate::checkpoint::{Checkpoint, Origin, Packing, TensorId, UNNAMED_FLOATS, packing};
 use crate::execute::Report;
 use crate::mlx;
 use crate::model::{self, Model, ModelError};
@@ -159,13 +159,13 @@ fn refuse_foreign_packing(checkpoint: &Checkpoint) -> Result<(), LoadError> {
     let refuse =
         |method: &str, what: String| Err(LoadError::ForeignQuantization { what, method: method.to_owned() });
     let known = |method: &str| matches!(method, "affine" | "mxfp4" | "mxfp8" | "nvfp4");
-    let foreign = |position: usize| match packing(index, config, position) {
+    let foreign = |id: TensorId| match packing(index, config, id) {
         Packing::Foreign(method) if !known(&method) && method != UNNAMED_FLOATS => Some(method),
         _ => None,
     };
-    for (position, (key, _)) in index.entries().iter().enumerate() {
+    for (id, (key, _)) in index.ids().zip(index.entries()) {
         if config.text_key(key).is_some()
-            && let Some(method) = foreign(position)
+            && let Some(method) = foreign(id)
         {
             return refuse(&method, format!("`{key}`"));
         }

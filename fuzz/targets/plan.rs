@@ -92,7 +92,7 @@ fn good(plan: &Plan, file: &SurgeryFile) {
         }
     }
     assert!(plan.programs().is_sorted_by(|a, b| a.target < b.target));
-    assert!(plan.programs().iter().map(|program| program.actions.len()).sum::<usize>() <= edits);
+    assert!(plan.programs().iter().map(|program| program.actions().len()).sum::<usize>() <= edits);
     assert_eq!(plan.digest().is_some(), !plan.programs().is_empty());
     let text = serde_json::to_string(&plan_json(plan)).expect("JSON");
     serde_json::from_str::<serde_json::Value>(&text).expect("JSON");

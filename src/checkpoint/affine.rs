@@ -1,6 +1,6 @@
 //! [`AffineSet`]: codes, scales and biases as one thing; bits and group size checked against shapes and config.
 
-use super::{AffineFormat, Key, ModelConfig, Role, TensorInfo, is_dense_float, is_other_tower};
+use super::{AffineFormat, Key, ModelConfig, Role, TensorId, TensorInfo, is_dense_float, is_other_tower};
 
 /// An affine-quantized module: `w = scale · code + bias`. Members are positions in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,11 +8,11 @@ pub struct AffineSet {
     /// The module's path, `P` of `P.weight`.
     pub module: String,
     /// `P.weight`, U32 `[…, out, in·bits/32]`.
-    pub codes: usize,
+    pub codes: TensorId,
     /// `P.scales`, float `[…, out, in/group_size]`.
-    pub scales: usize,
+    pub scales: TensorId,
     /// `P.biases`, as scales.
-    pub biases: usize,
+    pub biases: TensorId,
     /// Bits and group size, where config or shapes determine them.
     pub format: Option<AffineFormat>,
 }

@@ -1,6 +1,6 @@
 //! [`TensorIndex`]: every tensor of a checkpoint, in key order.
 
-use std::ops::Range;
+use std::ops::{Index, Range};
 
 use rayon::prelude::*;
 
@@ -40,6 +40,24 @@ impl TensorInfo {
     }
 }
 
+/// A tensor of a [`TensorIndex`]: its position in key order. It means nothing to another index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TensorId(usize);
+
+impl TensorId {
+    /// The tensor at a position.
+    #[must_use]
+    pub const fn new(position: usize) -> Self {
+        Self(position)
+    }
+
+    /// Its position in [`TensorIndex::entries`].
+    #[must_use]
+    pub const fn position(self) -> usize {
+        self.0
+    }
+}
+
 /// Every tensor, ordered by key (bytewise).
 #[derive(Debug, Clone, Default)]
 pub struct TensorIndex {
@@ -60,13 +78,18 @@ impl TensorIndex {
     /// The tensor of that name.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&TensorInfo> {
-        self.position(key).and_then(|position| self.entries.get(position)).map(|(_, info)| info)
+        self.position(key).map(|id| &self[id].1)
     }
 
-    /// Its position in key order.
+    /// The tensor of that name, by its position in key order.
     #[must_use]
-    pub fn position(&self, key: &str) -> Option<usize> {
-        self.entries.binary_search_by(|(entry, _)| entry.as_str().cmp(key)).ok()
+    pub fn position(&self, key: &str) -> Option<TensorId> {
+        self.entries.binary_search_by(|(entry, _)| entry.as_str().cmp(key)).ok().map(TensorId)
+    }
+
+    /// All tensors in key order.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = TensorId> + use<> {
+        (0..self.entries.len()).map(TensorId)
     }
 
     /// All entries in key order; positions are those of [`position`](Self::position).
@@ -90,15 +113,16 @@ impl TensorIndex {
     }
 
     /// Position of the key `{module}.{suffix}`, looked for around `near` first: the members of a module are neighbours.
-    pub(super) fn sibling(&self, near: usize, module: &str, suffix: &str) -> Option<usize> {
+    pub(super) fn sibling(&self, near: TensorId, module: &str, suffix: &str) -> Option<TensorId> {
         const AROUND: usize = 8;
         let is_it = |key: &Key| key.stem() == module && key.suffix() == suffix;
         let inside = |key: &Key| key.as_str().strip_prefix(module).is_some_and(|rest| rest.starts_with('.'));
+        let TensorId(near) = near;
         let start = near.saturating_sub(AROUND);
         let end = self.entries.len().min(near + AROUND + 1);
         let window = self.entries.get(start..end)?;
         if let Some(place) = window.iter().position(|(key, _)| is_it(key)) {
-            return Some(start + place);
+            return Some(TensorId(start + place));
         }
         // The whole module was in view if another module (or the end of the index) is at both ends.
         let whole = |edge: bool, entry: Option<&(Key, TensorInfo)>| {
@@ -111,9 +135,17 @@ impl TensorIndex {
     }
 }
 
+impl Index<TensorId> for TensorIndex {
+    type Output = (Key, TensorInfo);
+
+    fn index(&self, TensorId(position): TensorId) -> &Self::Output {
+        &self.entries[position]
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Dtype, Key, Origin, TensorIndex, TensorInfo};
+    use super::{Dtype, Key, Origin, TensorId, TensorIndex, TensorInfo};
 
     fn index(keys: &[&str]) -> TensorIndex {
         let info = |n| TensorInfo {
@@ -129,7 +161,7 @@ mod tests {
         let index = index(&["b", "a.10.w", "a.2.w", "B"]);
         let keys: Vec<_> = index.entries().iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["B", "a.10.w", "a.2.w", "b"]);
-        assert_eq!(index.position("a.2.w"), Some(2));
+        assert_eq!(index.position("a.2.w"), Some(TensorId::new(2)));
         assert_eq!(index.get("a.2.w").map(|info| info.shape.clone()), Some(vec![2]));
         assert_eq!(index.get("a"), None);
     }

@@ -50,7 +50,7 @@ pub use family::{Architecture, Family, NormOffset, SizeDefaults};
 pub use file::open_regular;
 pub use file_names::INDEX_FILE;
 pub use header::{Header, HeaderError};
-pub use index::{Origin, TensorIndex, TensorInfo};
+pub use index::{Origin, TensorId, TensorIndex, TensorInfo};
 pub use key::Key;
 pub use model_dir::Checkpoint;
 pub use not_a_model::not_above_models;

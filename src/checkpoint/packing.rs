@@ -2,7 +2,7 @@
 
 use super::AffineFormat;
 use super::affine::{AffineSet, product, settle};
-use super::{Dtype, ModelConfig, Origin, TensorIndex, TensorInfo, is_dense_float};
+use super::{Dtype, ModelConfig, Origin, TensorId, TensorIndex, TensorInfo, is_dense_float};
 
 /// The name of a mode of small floats that the configuration does not name.
 pub const UNNAMED_FLOATS: &str = "MX scales (U8)";
@@ -20,18 +20,16 @@ pub enum Packing {
     Foreign(String),
 }
 
-/// How the module that `position` belongs to is packed. Any member of a set will do.
+/// How the module that a tensor belongs to is packed. Any member of a set will do.
 ///
 /// A linear `.bias` is not a member: it is `Dense` beside packed weights too.
 #[must_use]
-pub fn packing(index: &TensorIndex, config: &ModelConfig, position: usize) -> Packing {
-    let Some((key, info)) = index.entries().get(position) else {
-        return Packing::Dense;
-    };
+pub fn packing(index: &TensorIndex, config: &ModelConfig, id: TensorId) -> Packing {
+    let (key, info) = &index[id];
     let Some((module, suffix)) = key.as_str().rsplit_once('.') else {
         return Packing::Dense;
     };
-    let here = Module { index, config, position, path: module };
+    let here = Module { index, config, id, path: module };
     match suffix {
         "weight" => here.of_weight(info),
         "scales" | "biases" => match here.member("weight") {
@@ -47,21 +45,21 @@ struct Module<'a> {
     index: &'a TensorIndex,
     config: &'a ModelConfig,
     /// One of its members.
-    position: usize,
+    id: TensorId,
     path: &'a str,
 }
 
 impl<'a> Module<'a> {
-    fn member(&self, suffix: &str) -> Option<usize> {
-        self.index.sibling(self.position, self.path, suffix)
+    fn member(&self, suffix: &str) -> Option<TensorId> {
+        self.index.sibling(self.id, self.path, suffix)
     }
 
     fn has(&self, suffix: &str) -> bool {
         self.member(suffix).is_some()
     }
 
-    fn info(&self, position: usize) -> Option<&'a TensorInfo> {
-        self.index.entries().get(position).map(|(_, info)| info)
+    fn info(&self, id: TensorId) -> &'a TensorInfo {
+        &self.index[id].1
     }
 
     fn of_weight(&self, weight: &TensorInfo) -> Packing {
@@ -80,11 +78,9 @@ impl<'a> Module<'a> {
     }
 
     /// U32 codes with scales: affine, unless it is one of MLX's other modes.
-    fn of_codes(&self, codes: &TensorInfo, scales_at: usize) -> Packing {
-        let Some(scales) = self.info(scales_at) else {
-            return Packing::Dense;
-        };
-        let biases = self.member("biases").and_then(|at| Some((at, self.info(at)?)));
+    fn of_codes(&self, codes: &TensorInfo, scales_at: TensorId) -> Packing {
+        let scales = self.info(scales_at);
+        let biases = self.member("biases").map(|at| (at, self.info(at)));
         let mode = self.config.quantization.as_ref().and_then(|q| q.mode_of(self.settings_path()));
         match (biases, mode) {
             (None, Some(mode @ ("mxfp4" | "mxfp8" | "nvfp4"))) => Packing::Foreign(mode.into()),
@@ -96,7 +92,7 @@ impl<'a> Module<'a> {
                 Err(why) => self.incomplete(&why),
                 Ok(product) => Packing::Affine(AffineSet {
                     module: self.path.to_owned(),
-                    codes: self.member("weight").unwrap_or(self.position),
+                    codes: self.member("weight").unwrap_or(self.id),
                     scales: scales_at,
                     biases: biases_at,
                     format: self.format(product, scales),
@@ -181,9 +177,9 @@ impl<'a> Module<'a> {
 
     /// The module that config.json would name: a tied head is quantized as its embedding.
     fn settings_path(&self) -> &'a str {
-        match self.info(self.position).map(|info| &info.origin) {
-            Some(Origin::Tied(key)) => key.stem(),
-            _ => self.path,
+        match &self.info(self.id).origin {
+            Origin::Tied(key) => key.stem(),
+            Origin::Stored { .. } => self.path,
         }
     }
 
@@ -191,7 +187,7 @@ impl<'a> Module<'a> {
         let groups = *scales.shape.last()? as u64;
         let quantization = self.config.quantization.as_ref();
         let said = quantization.and_then(|quantization| quantization.format_of(self.settings_path()));
-        let (key, _) = self.index.entries().get(self.position)?;
+        let (key, _) = &self.index[self.id];
         settle(product, groups, said, key, self.config)
     }
 }

@@ -10,8 +10,8 @@ use super::exit::Exit;
 use super::failure::Outcome;
 use super::output;
 use crate::checkpoint::{
-    AffineFormat, Checkpoint, Key, ModelConfig, Origin, Packing, Role, TensorIndex, TensorInfo, Weights,
-    packing,
+    AffineFormat, Checkpoint, Key, ModelConfig, Origin, Packing, Role, TensorId, TensorIndex, TensorInfo,
+    Weights, packing,
 };
 use crate::cli::{KeysArgs, OutputFormat};
 use crate::diagnostic::{Code, Diagnostic, Source, render, rows};
@@ -37,9 +37,9 @@ pub(super) fn run(args: &KeysArgs) -> Outcome {
         Err(refusals) => return Ok(refuse(&refusals, None)),
     };
     let matcher = pattern.as_ref().map(Matcher::new);
-    let keys: Vec<Line<'_>> = (weights.index.entries().iter().enumerate())
+    let keys: Vec<Line<'_>> = (weights.index.ids().zip(weights.index.entries()))
         .filter(|(_, (key, _))| matcher.as_ref().is_none_or(|matcher| matcher.matches(key.as_str())))
-        .map(|(position, (key, info))| Line::new(&weights.index, &config, position, key, info))
+        .map(|(id, (key, info))| Line::new(&weights.index, &config, id, key, info))
         .collect();
     if let Some(pattern) = pattern.filter(|_| keys.is_empty()) {
         let text = pattern.as_str();
@@ -131,11 +131,11 @@ impl<'b> Line<'b> {
     fn new(
         index: &TensorIndex,
         config: &ModelConfig,
-        position: usize,
+        id: TensorId,
         key: &'b Key,
         info: &'b TensorInfo,
     ) -> Self {
-        let affine = match packing(index, config, position) {
+        let affine = match packing(index, config, id) {
             Packing::Affine(set) => set.format,
             _ => None,
         };

@@ -15,7 +15,7 @@ const MAX_FOLDED: usize = 10_000;
 const MAX_EXCERPT: usize = 80;
 
 /// "1 tensor", "3 tensors".
-pub(crate) fn count<N: Display + PartialEq + From<u8>>(n: N, noun: &str) -> String {
+pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, noun: &str) -> String {
     let plural = if n == N::from(1) { "" } else { "s" };
     format!("{n} {noun}{plural}")
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use serde::{Serialize, Serializer};
 
 use super::{ExecuteError, Executor};
-use crate::checkpoint::{Dtype, Key, Origin, Shard, TensorInfo, Weights};
+use crate::checkpoint::{Dtype, Key, Origin, Shard, TensorId, TensorInfo, Weights};
 use crate::plan::Plan;
 use crate::plan::cost::TILE;
 use sums::{Sums, sums_of};
@@ -152,7 +152,7 @@ pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), Ex
     for (position, (key, info)) in base.index.entries().iter().enumerate() {
         let side = Side::new(base, key, info);
         let mut verdict = Verdict::Equal;
-        if let Some(program) = programs.next_if(|program| program.target() == position) {
+        if let Some(program) = programs.next_if(|program| program.target() == TensorId::new(position)) {
             let mut sums = Sums::default();
             let (mut at, mut old) = (0, Vec::new());
             executor.stream::<ExecuteError>(program, &mut |new| {
@@ -163,7 +163,8 @@ pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), Ex
                 Ok(())
             })?;
             verdict = sums.verdict(info);
-        } else if matches!(info.origin, Origin::Tied(_)) && !plan.untied().contains(&position) {
+        } else if matches!(info.origin, Origin::Tied(_)) && !plan.untied().contains(&TensorId::new(position))
+        {
             // It is the embedding, before and after.
             continue;
         }

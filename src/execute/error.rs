@@ -62,7 +62,7 @@ pub struct Place {
 impl Place {
     /// A planned operation's.
     pub(super) fn of(step: &Step) -> Self {
-        Self { index: step.index, op: step.op, line: step.line }
+        Self { index: step.index.position(), op: step.op.name(), line: step.line }
     }
 }
 

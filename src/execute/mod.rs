@@ -1,4 +1,4 @@
-//! Doing it, on host memory, with rayon. No MLX, no policy: the plan says everything.
+//! Executes plans on host memory, with rayon. No MLX and no decisions: the plan says everything.
 //!
 //! ```text
 //! Program ──resolve──▶ Recipe ─┐
@@ -6,8 +6,8 @@
 //! donor bytes ─────────────────┘                 └─▶ Tally ─▶ Report
 //! ```
 //!
-//! Every number is computed in one order, whatever the number of threads: results, report and digest are the same bit
-//! for bit on every machine.
+//! Every number is computed in one order, whatever the number of threads: results, report and digest are bit-identical
+//! on every machine.
 
 mod bits;
 mod blend;
@@ -16,8 +16,8 @@ mod diff;
 mod error;
 mod export;
 mod float;
-mod job;
 mod lanes;
+mod program_run;
 mod recipe;
 mod region;
 mod report;
@@ -41,11 +41,11 @@ use crate::checkpoint::Shard;
 use crate::plan::cost::{self, IN_FLIGHT, TILE};
 use crate::plan::{Plan, Program, TensorRef};
 use buffers::{Pool, ROOM_TO_SHIFT};
-use job::{Job, Wish};
+use program_run::{FillOptions, ProgramRun};
 use report::Ledger;
 use tally::Outcome;
 
-/// Elements that are computed while those before them are hashed.
+/// Elements computed while the previous ones are hashed.
 const WINDOW: usize = 4 * IN_FLIGHT * TILE;
 
 /// Carries out a plan's programs, one at a time, in the plan's (key) order.
@@ -53,14 +53,14 @@ pub struct Executor<'p> {
     plan: &'p Plan,
     pool: Pool,
     windows: [Vec<u8>; 2],
-    /// Figures, if somebody asks.
+    /// The report's numbers, if they are asked for.
     ledger: Option<Ledger>,
-    /// Of all results so far, if somebody asks.
+    /// The digest of all results so far, if it is asked for.
     digest: Option<Sha256>,
 }
 
 impl<'p> Executor<'p> {
-    /// Checks that base and donors are still the files that were planned with.
+    /// Checks that base and donors are still the files that were planned.
     ///
     /// # Errors
     /// [`ExecuteError::Changed`].
@@ -68,8 +68,8 @@ impl<'p> Executor<'p> {
         Ok(Self { digest: Some(Sha256::new()), ..Self::without_digest(plan)? })
     }
 
-    /// The same, without [`Report::weights_sha256`], which is a chain that one thread has to go along. Norms are added up
-    /// over other pieces then, and may differ in their last digits.
+    /// The same without [`Report::weights_sha256`], which one thread has to compute. Norms are then summed over other pieces
+    /// and may differ in their last digits.
     ///
     /// # Errors
     /// [`ExecuteError::Changed`].
@@ -77,7 +77,7 @@ impl<'p> Executor<'p> {
         Ok(Self { ledger: Some(Ledger::new(plan)), ..Self::without_report(plan)? })
     }
 
-    /// The same, without figures and digest: as fast as memory.
+    /// The same without numbers and digest: as fast as memory.
     ///
     /// # Errors
     /// [`ExecuteError::Changed`].
@@ -90,23 +90,23 @@ impl<'p> Executor<'p> {
     /// afterwards: base dtype, little-endian, row-major. What it held before does not matter.
     ///
     /// # Errors
-    /// A file that changed or cannot be read, or a result that is not finite; `out` is then of no use.
+    /// A file changed or cannot be read, or a result is not finite; the contents of `out` are then undefined.
     ///
     /// # Panics
-    /// If `out` has another length.
+    /// If `out` has a different length.
     pub fn run(&mut self, program: &Program, out: &mut [u8]) -> Result<(), ExecuteError> {
         assert_eq!(out.len() as u64, program.result_bytes(), "the buffer is as long as the tensor");
         self.release_buffers(program);
-        let job = Job::new(self.plan, program, &self.pool)?;
-        // What is hashed is read soon.
-        let wish = Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none() };
+        let run = ProgramRun::new(self.plan, program, &self.pool)?;
+        // A result that is hashed is read soon.
+        let options = FillOptions { count: self.ledger.is_some(), past_caches: self.digest.is_none() };
         let outcome = match &mut self.digest {
-            None => job.fill(0, out, &self.pool, wish)?,
+            None => run.fill(0, out, &self.pool, options)?,
             Some(digest) => {
-                let mut outcome = Outcome::new(job.recipe.steps.len());
+                let mut outcome = Outcome::new(run.recipe.steps.len());
                 let mut done: &[u8] = &[];
-                for (i, window) in out.chunks_mut(WINDOW * job.recipe.width()).enumerate() {
-                    let fill = || job.fill(i * WINDOW, window, &self.pool, wish);
+                for (i, window) in out.chunks_mut(WINDOW * run.recipe.width()).enumerate() {
+                    let fill = || run.fill(i * WINDOW, window, &self.pool, options);
                     let (next, ()) = rayon::join(fill, || digest.update(done));
                     outcome.add(&next?);
                     done = window;
@@ -116,32 +116,32 @@ impl<'p> Executor<'p> {
             }
         };
         if let Some(ledger) = &mut self.ledger {
-            ledger.enter(program, &job, &outcome);
+            ledger.enter(program, &run, &outcome);
         }
         check_finite(self.plan, program, &outcome)
     }
 
-    /// Runs one program and hands its result on piece by piece, while the next piece is computed: two windows in
-    /// memory, however large the tensor is.
+    /// Runs one program and passes its result on in pieces, each while the next is computed: two windows in memory, however
+    /// large the tensor is.
     pub(crate) fn stream<E: From<ExecuteError> + Send>(
         &mut self,
         program: &Program,
         sink: &mut (dyn FnMut(&[u8]) -> Result<(), E> + Send),
     ) -> Result<(), E> {
-        let job = Job::new(self.plan, program, &self.pool)?;
-        let (width, elements) = (job.recipe.width(), job.recipe.elements());
-        let mut outcome = Outcome::new(job.recipe.steps.len());
+        let run = ProgramRun::new(self.plan, program, &self.pool)?;
+        let (width, elements) = (run.recipe.width(), run.recipe.elements());
+        let mut outcome = Outcome::new(run.recipe.steps.len());
         let [mut current, mut other] = self.windows.each_mut();
-        let wish = Wish { count: self.ledger.is_some(), past_caches: false };
+        let options = FillOptions { count: self.ledger.is_some(), past_caches: false };
         let mut done: &[u8] = &[];
         for first in (0..elements).step_by(WINDOW) {
             let bytes = WINDOW.min(elements - first) * width;
             if current.len() < bytes + ROOM_TO_SHIFT {
                 current.resize(bytes + ROOM_TO_SHIFT, 0);
             }
-            let shift = job.shift(first, current);
+            let shift = run.shift(first, current);
             let window = &mut current[shift..shift + bytes];
-            let fill = || job.fill(first, window, &self.pool, wish);
+            let fill = || run.fill(first, window, &self.pool, options);
             let digest = self.digest.as_mut();
             let (next, passed_on) = rayon::join(fill, || pass_on(done, digest, sink));
             passed_on?;
@@ -151,23 +151,23 @@ impl<'p> Executor<'p> {
         }
         pass_on(done, self.digest.as_mut(), sink)?;
         if let Some(ledger) = &mut self.ledger {
-            ledger.enter(program, &job, &outcome);
+            ledger.enter(program, &run, &outcome);
         }
         Ok(check_finite(self.plan, program, &outcome)?)
     }
 
-    /// Checks again that base and donors are the files that were planned with, and sums up.
+    /// Checks again that base and donors are the files that were planned, and completes the report.
     ///
     /// # Errors
-    /// [`ExecuteError::Changed`]: then nothing that was computed may be used.
+    /// [`ExecuteError::Changed`]: nothing that was computed may then be used.
     pub fn finish(self) -> Result<Report, ExecuteError> {
         check_unchanged(self.plan)?;
         let digest = self.digest.map(Sha256::finalize);
         Ok(self.ledger.map_or_else(Report::default, |ledger| ledger.close(digest.as_deref())))
     }
 
-    /// Lets the buffers of earlier programs go where using them again, each as long as this program may want it, could
-    /// cost more than the plan says.
+    /// Frees the buffers of earlier programs if reusing them, each as long as this program may need it, could take more
+    /// memory than the plan says.
     fn release_buffers(&mut self, program: &Program) {
         let dtype = |donor: &TensorRef| self.plan.donor_tensor(donor).1.dtype;
         let (tiles, buffers, bytes) = cost::buffers(program, dtype);
@@ -184,7 +184,7 @@ impl fmt::Debug for Executor<'_> {
     }
 }
 
-/// Hashes finished bytes and hands them on, one beside the other.
+/// Hashes finished bytes and passes them on, in parallel.
 fn pass_on<E: Send>(
     done: &[u8],
     digest: Option<&mut Sha256>,
@@ -199,17 +199,17 @@ fn pass_on<E: Send>(
 
 fn check_finite(plan: &Plan, program: &Program, outcome: &Outcome) -> Result<(), ExecuteError> {
     let Some((count, first)) = outcome.overflow else { return Ok(()) };
-    let steps = program.actions().iter().filter_map(|(step, _)| plan.steps().get(*step));
+    let steps = program.actions().iter().map(|(step, _)| plan.step(*step));
     let mut operations: Vec<Place> = steps.map(Place::of).collect();
     operations.dedup();
     Err(ExecuteError::NotFinite { key: program.key().clone(), count, first, operations })
 }
 
-/// Whether base and donors are the files that were planned with.
+/// Checks that base and donors are the files that were planned.
 fn check_unchanged(plan: &Plan) -> Result<(), ExecuteError> {
     let donors = plan.donors().iter().flat_map(|donor| &donor.weights.shards);
     for shard in plan.base().weights.shards.iter().chain(donors) {
-        // A name that leads nowhere any more is a change too.
+        // A path that no longer exists counts as changed.
         if !shard.unchanged().unwrap_or(false) {
             return Err(changed(shard));
         }

@@ -1,21 +1,21 @@
-//! [`Recipe`]: a program with everything settled that is the same for all its tiles. Pure arithmetic: it knows inputs
-//! by number and nothing of files.
+//! [`Recipe`]: a program with everything resolved that is the same for all its tiles. Pure arithmetic: inputs are numbers,
+//! and there are no files.
 
 use super::float::Work;
 use crate::checkpoint::Dtype;
 pub(super) use crate::plan::Member;
 use crate::plan::Region;
 
-/// How to make one tensor.
+/// How to compute one tensor.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe {
     /// Of base and result.
     pub(super) dtype: Dtype,
     /// Of base and result.
     pub(super) shape: Vec<usize>,
-    /// What the values are before the first step.
+    /// The values before the first step.
     pub(super) start: Start,
-    /// What happens to them, in order.
+    /// The steps that change them, in order.
     pub(super) steps: Vec<Step>,
     /// The dtypes of the tensors that `start` and `steps` refer to by position.
     pub(super) inputs: Vec<Dtype>,
@@ -23,10 +23,10 @@ pub(super) struct Recipe {
     pub(super) member: Member,
 }
 
-/// What the values are before the first step.
+/// The values before the first step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Start {
-    /// What the result's buffer holds when a tile begins: bits that are copied or zeroed, but not computed with.
+    /// The contents of the result's buffer when a tile begins: bits that are copied or zeroed, but not computed with.
     InPlace,
     /// +0.
     Zeros,
@@ -61,7 +61,7 @@ impl Recipe {
         })
     }
 
-    /// Bytes an element.
+    /// Bytes per element.
     pub(super) fn width(&self) -> usize {
         self.dtype.bitsize().div_ceil(8)
     }
@@ -72,7 +72,7 @@ impl Recipe {
     }
 }
 
-/// Whether a factor is not 1 in working precision. By 1, exactly what changes is meant to change.
+/// Whether a factor is not 1 in working precision: if so, every element that it changes was meant to change.
 pub(super) fn changes<W: Work>(factor: f64) -> bool {
     W::from_f64(factor) != W::ONE
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::plan::Region;
 
-/// Calls `each` with every run of the region inside `window` (elements of the flattened tensor), in ascending order
-/// and relative to the window's start.
+/// Calls `each` with every run of the region inside `window` (elements of the flattened tensor), ascending and relative to
+/// the window's start.
 pub(super) fn runs(
     region: &Region,
     shape: &[usize],

@@ -1,17 +1,17 @@
-//! [`Report`]: what the surgery did to the weights, for people (lines) and for machines (serde).
+//! [`Report`]: what surgery did to the weights, as lines of text and for JSON.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::error::Place;
-use super::job::Job;
+use super::program_run::ProgramRun;
 use super::tally::{Outcome, Tally};
 use crate::diagnostic::words::count;
 use crate::diagnostic::{Code, Diagnostic, bytes};
 use crate::plan::{Plan, Program};
 
-/// What was done, in figures.
+/// What was done, in numbers.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     /// Edited tensors.
@@ -22,11 +22,11 @@ pub struct Report {
     pub donor_bytes: u64,
     /// Bytes of the results.
     pub result_bytes: u64,
-    /// Elements of the results that are not finite because an input was not.
+    /// Elements of the results that are not finite because an input is not.
     pub not_finite: u64,
-    /// SHA-256 over the edited tensors' bytes in key order, in hex; `None` when nothing was edited or nobody counted.
+    /// SHA-256 over the edited tensors' bytes in key order, in hex; `None` if nothing was edited or it was not computed.
     pub weights_sha256: Option<String>,
-    /// One entry an operation of the file, in file order; those without any effect included.
+    /// One entry per operation of the file, in file order, including those without effect.
     pub operations: Vec<OperationReport>,
     /// `lost_deltas` and `underflow`.
     #[serde(skip)]
@@ -49,16 +49,16 @@ pub struct OperationReport {
     pub tensors: u64,
     /// Bytes of those tensors.
     pub bytes: u64,
-    /// Elements whose stored bits differ after it (all of a tensor that it overwrites unread).
+    /// Elements whose stored bits changed (all elements of a tensor that it overwrites without reading).
     pub changed: u64,
-    /// Elements that it should have changed.
+    /// Elements that it should have changed before rounding.
     pub deltas: u64,
-    /// Elements whose change was not 0 and yet vanished in rounding to the tensor's dtype.
+    /// Elements whose change was not 0 but was lost in rounding to the tensor's dtype.
     pub lost: u64,
-    /// SLERPs of (nearly) parallel, zero or non-finite tensors, done as LERP.
+    /// SLERPs done as LERP because their tensors were (nearly) parallel, zero or not finite.
     pub lerp_fallbacks: u64,
-    /// ‖after − before‖ / ‖before‖ over all tensors whose earlier values were read; `None` if there are none, or they
-    /// are 0 or not finite.
+    /// ‖after − before‖ / ‖before‖ over all tensors whose earlier values were read; `None` if there are none, or if they are
+    /// 0 or not finite.
     pub relative_change: Option<f64>,
     /// ‖rounded − exact‖ / ‖exact‖ over the scales and biases of affine sets that it scaled.
     pub effective_error: Option<f64>,
@@ -66,7 +66,7 @@ pub struct OperationReport {
     pub underflowed: u64,
 }
 
-/// A report in the making.
+/// Collects the numbers of a report while programs run.
 #[derive(Debug)]
 pub(super) struct Ledger {
     report: Report,
@@ -77,9 +77,9 @@ pub(super) struct Ledger {
 impl Ledger {
     pub(super) fn new(plan: &Plan) -> Self {
         let operations = plan.steps().iter().map(|step| OperationReport {
-            index: step.index,
+            index: step.index.position(),
             name: step.name.clone(),
-            op: step.op,
+            op: step.op.name(),
             line: step.line,
             ..OperationReport::default()
         });
@@ -87,34 +87,34 @@ impl Ledger {
         Self { tallies: vec![Tally::default(); plan.steps().len()], report }
     }
 
-    /// Enters one edited tensor.
-    pub(super) fn enter(&mut self, program: &Program, job: &Job<'_>, outcome: &Outcome) {
+    /// Adds one edited tensor.
+    pub(super) fn enter(&mut self, program: &Program, run: &ProgramRun<'_>, outcome: &Outcome) {
         let bytes = program.result_bytes();
         self.report.tensors += 1;
-        self.report.base_bytes += job.base_bytes;
-        self.report.donor_bytes += job.donor_bytes;
+        self.report.base_bytes += run.base_bytes;
+        self.report.donor_bytes += run.donor_bytes;
         self.report.result_bytes += bytes;
         self.report.not_finite += outcome.passed;
-        let elements = job.recipe.elements() as u64;
+        let elements = run.recipe.elements() as u64;
         let whole = Tally { changed: elements, deltas: elements, ..Tally::default() };
-        let start = job.start_of.map(|step| (step, &whole));
+        let start = run.start_of.map(|step| (step, &whole));
         let mut acted = Vec::new();
-        for (step, tally) in start.into_iter().chain(job.step_of.iter().copied().zip(&outcome.steps)) {
-            self.tallies[step].add(tally);
+        for (step, tally) in start.into_iter().chain(run.step_of.iter().copied().zip(&outcome.steps)) {
+            self.tallies[step.position()].add(tally);
             if !acted.contains(&step) {
                 acted.push(step);
             }
         }
         for step in acted {
-            self.report.operations[step].tensors += 1;
-            self.report.operations[step].bytes += bytes;
+            self.report.operations[step.position()].tensors += 1;
+            self.report.operations[step.position()].bytes += bytes;
         }
-        if let (Some(step), true) = (job.start_of, job.fell_back) {
-            self.report.operations[step].lerp_fallbacks += 1;
+        if let (Some(step), true) = (run.start_of, run.fell_back) {
+            self.report.operations[step.position()].lerp_fallbacks += 1;
         }
     }
 
-    /// Sums up.
+    /// Completes the report.
     pub(super) fn close(mut self, digest: Option<&[u8]>) -> Report {
         for (operation, tally) in self.report.operations.iter_mut().zip(&self.tallies) {
             operation.changed = tally.changed;
@@ -147,18 +147,18 @@ fn warnings(operation: &OperationReport, scales: u64) -> impl Iterator<Item = Di
     let lost_deltas = (*lost * 2 > *deltas).then(|| {
         let message = format!("{place}: {lost} of {deltas} changes were lost to rounding");
         Diagnostic::new(Code::LostDeltas, message)
-            .help("the changes are smaller than half a unit of the base's dtype: use a larger factor or alpha, or a base of a wider dtype")
+            .help("use a larger factor or alpha, or a base with a wider dtype: the changes are smaller than half a unit in the last place")
     });
     let underflow = (*underflowed * 100 > scales).then(|| {
         let message = format!("{place}: {underflowed} of {scales} scales became subnormal or zero");
         Diagnostic::new(Code::Underflow, message)
-            .help("weights of those groups lose their precision: use a larger factor, or an unquantized base")
+            .help("use a larger factor, or an unquantized base: the weights of those groups lose precision")
     });
     lost_deltas.into_iter().chain(underflow)
 }
 
 impl Report {
-    /// The report for people, one line an operation and one for the whole.
+    /// The report as text: one line per operation, and one for all of them.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.operations.iter().map(OperationReport::sentence).collect();
@@ -186,7 +186,7 @@ impl OperationReport {
         let name = name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         let mut line = format!("#{} {op}{name}: ", index + 1);
         if *tensors == 0 {
-            return line + "nothing to do";
+            return line + "no effect";
         }
         let _ = write!(
             line,
@@ -202,7 +202,8 @@ impl OperationReport {
             let _ = write!(line, ", {lost} lost to rounding");
         }
         if *lerp_fallbacks > 0 {
-            let _ = write!(line, ", {} mixed by lerp", count(*lerp_fallbacks, "tensor"));
+            let _ =
+                write!(line, ", {} interpolated by lerp instead of slerp", count(*lerp_fallbacks, "tensor"));
         }
         if let Some(error) = self.effective_error {
             let _ = write!(line, ", rounding error {}", percent(error));

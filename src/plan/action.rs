@@ -7,16 +7,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::ids::DonorId;
 use super::working_precision::working;
-use crate::checkpoint::{Dtype, Key};
+use crate::checkpoint::{Dtype, Key, TensorId};
 use crate::diagnostic::Look;
 use crate::surgery::Method;
 
 /// One tensor and what one operation does to it.
 #[derive(Debug, Clone)]
 pub struct Edit {
-    /// Position in the base's index.
-    pub target: usize,
+    /// The tensor of the base.
+    pub target: TensorId,
     /// What is done to it.
     pub action: Action,
 }
@@ -76,8 +77,8 @@ pub enum Region {
 /// A tensor of a donor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorRef {
-    /// Position in [`Plan::donors`](super::Plan::donors).
-    pub donor: usize,
+    /// The donor.
+    pub donor: DonorId,
     /// The key that is stored there (a missing head already resolved to the embedding).
     pub key: Key,
 }
@@ -89,14 +90,6 @@ pub(super) enum Parameter<'a> {
     Donor(&'a TensorRef),
     Method(Method),
     Region(&'a Region),
-}
-
-/// How a blend is called where it is written down.
-pub(super) fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Lerp => "lerp",
-        Method::Slerp => "slerp",
-    }
 }
 
 /// What an action does to a tensor taken as a weighted sum of the base and whole models.

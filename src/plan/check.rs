@@ -65,7 +65,7 @@ fn unmatched_donors(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<D
         if !matches!(operation.kind, Kind::Add { .. } | Kind::Interpolate { .. }) {
             continue;
         }
-        for source in donor::sources(operation) {
+        for source in operation.sources() {
             let Some((_, donor)) = donors.get(source) else { continue };
             let pattern = &operation.pattern.value;
             let matcher = Matcher::new(pattern);

@@ -62,12 +62,13 @@ fn buffered<'p>(
 #[cfg(test)]
 mod tests {
     use super::super::action::{Action, Region};
+    use super::super::ids::DonorId;
     use super::*;
     use crate::checkpoint::Key;
     use crate::surgery::Method;
 
     fn donor() -> TensorRef {
-        TensorRef { donor: 0, key: Key::from("x") }
+        TensorRef { donor: DonorId::new(0), key: Key::from("x") }
     }
 
     #[track_caller]

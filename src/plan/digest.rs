@@ -11,8 +11,9 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use super::action::{Action, Parameter, Region, method_name};
+use super::action::{Action, Parameter, Region};
 use super::donor::Donor;
+use super::ids::{DonorId, StepId};
 use super::program::Program;
 use crate::checkpoint::Weights;
 
@@ -58,11 +59,11 @@ struct Document<'p> {
 
 fn document<'p>(base: &'p Weights, donors: &'p [Donor], programs: &'p [Program]) -> Document<'p> {
     // Donors are numbered by their first use in a program, so that dropped actions do not change the digest.
-    let mut places: HashMap<usize, usize> = HashMap::new();
+    let mut places: HashMap<DonorId, usize> = HashMap::new();
     let mut used = Vec::new();
     for tensor in programs.iter().flat_map(Program::actions).flat_map(|(_, action)| action.donors()) {
         places.entry(tensor.donor).or_insert_with(|| {
-            used.push(Listing(&donors[tensor.donor].weights));
+            used.push(Listing(&donors[tensor.donor.position()].weights));
             used.len() - 1
         });
     }
@@ -109,7 +110,7 @@ impl<T: std::fmt::Display> Serialize for Name<T> {
 /// The programs, each built while it is written: together they would take more memory than the plan.
 struct Programs<'p> {
     programs: &'p [Program],
-    places: HashMap<usize, usize>,
+    places: HashMap<DonorId, usize>,
 }
 
 impl Serialize for Programs<'_> {
@@ -131,7 +132,7 @@ struct ProgramOf<'p> {
     target: &'p str,
 }
 
-struct Actions<'p>(&'p [(usize, Action)], &'p HashMap<usize, usize>);
+struct Actions<'p>(&'p [(StepId, Action)], &'p HashMap<DonorId, usize>);
 
 impl Serialize for Actions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -142,7 +143,7 @@ impl Serialize for Actions<'_> {
 /// An action: its kind and its parameters, in the order of their names.
 struct ActionOf<'p> {
     action: &'p Action,
-    places: &'p HashMap<usize, usize>,
+    places: &'p HashMap<DonorId, usize>,
 }
 
 impl Serialize for ActionOf<'_> {
@@ -163,7 +164,7 @@ impl Serialize for ActionOf<'_> {
                     donor: self.places.get(&tensor.donor).copied().unwrap_or_default(),
                     tensor: tensor.key.as_str(),
                 })?,
-                Parameter::Method(method) => map.serialize_value(method_name(method))?,
+                Parameter::Method(method) => map.serialize_value(method.name())?,
                 Parameter::Region(region) => map.serialize_value(&RegionOf::new(region))?,
             }
         }

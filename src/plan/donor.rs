@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use crate::checkpoint::{INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, TensorInfo, Weights};
+use super::ids::DonorId;
+use crate::checkpoint::{
+    INDEX_FILE, Key, ModelConfig, ReadError, ReadErrorKind, TensorId, TensorInfo, Weights,
+};
 use crate::diagnostic::Diagnostic;
-use crate::surgery::{Kind, Operation, Spanned, SurgeryFile};
+use crate::surgery::{Operation, Spanned, SurgeryFile};
 use refusal::{refusal, unread_config};
 
 /// An opened donor.
@@ -31,14 +34,14 @@ impl Donor {
     /// The tensor for a key: the one of that name, or the embedding's if the head is not stored; with its position in the
     /// donor's index.
     #[must_use]
-    pub fn find(&self, key: &str) -> Option<(usize, &Key, &TensorInfo)> {
+    pub fn find(&self, key: &str) -> Option<(TensorId, &Key, &TensorInfo)> {
         let index = &self.weights.index;
         let position = index.position(key).or_else(|| {
             let rest = key.strip_prefix("lm_head.")?;
             let stored_head = index.position("lm_head.weight").is_some();
             if stored_head { None } else { index.position(&format!("model.embed_tokens.{rest}")) }
         })?;
-        let (key, info) = index.entries().get(position)?;
+        let (key, info) = &index[position];
         Some((position, key, info))
     }
 }
@@ -51,7 +54,7 @@ pub(super) struct Donors {
     /// Where each was first used.
     pub first_use: Vec<Spanned<PathBuf>>,
     /// From the path as resolved to its place in the list; `None` could not be opened (and was reported).
-    by_path: HashMap<PathBuf, Option<usize>>,
+    by_path: HashMap<PathBuf, Option<DonorId>>,
     /// Why donors could not be opened, and oddities of those that were.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -63,7 +66,7 @@ impl Donors {
         let mut distinct: Vec<(PathBuf, Vec<&Spanned<PathBuf>>)> = Vec::new();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
         let of_fragments = file.fragments.iter().flat_map(|fragment| &fragment.sources);
-        for source in file.operations.iter().flat_map(sources).chain(of_fragments) {
+        for source in file.operations.iter().flat_map(Operation::sources).chain(of_fragments) {
             let identity = identity(&source.value);
             let place = *known.entry(identity.clone()).or_insert_with(|| {
                 distinct.push((identity, Vec::new()));
@@ -102,7 +105,7 @@ impl Donors {
                 };
                 self.list.push(Donor { written, weights, config });
                 self.first_use.push(first.clone());
-                Some(self.list.len() - 1)
+                Some(DonorId::new(self.list.len() - 1))
             }
             Err(errors) => {
                 for error in &errors {
@@ -121,9 +124,9 @@ impl Donors {
     }
 
     /// The donor of a source; `None` where it could not be opened, which has been reported.
-    pub(super) fn get(&self, source: &Spanned<PathBuf>) -> Option<(usize, &Donor)> {
+    pub(super) fn get(&self, source: &Spanned<PathBuf>) -> Option<(DonorId, &Donor)> {
         let place = (*self.by_path.get(&source.value)?)?;
-        Some((place, self.list.get(place)?))
+        Some((place, self.list.get(place.position())?))
     }
 }
 
@@ -137,16 +140,6 @@ fn identity(source: &Path) -> PathBuf {
             _ => source,
         };
     path.canonicalize().unwrap_or_else(|_| source.to_owned())
-}
-
-/// The donors that an operation names, in the order of its fields.
-pub(super) fn sources(operation: &Operation) -> impl Iterator<Item = &Spanned<PathBuf>> {
-    let (first, second) = match &operation.kind {
-        Kind::Scale { .. } | Kind::Prune { .. } => (None, None),
-        Kind::Add { source, .. } | Kind::Replace { source, .. } => (Some(source), None),
-        Kind::Interpolate { source_a, source_b, .. } => (Some(source_a), Some(source_b)),
-    };
-    first.into_iter().chain(second)
 }
 
 /// A donor's path as the file has it: without the directory that it was resolved against.

@@ -18,6 +18,7 @@ pub(crate) mod cost;
 mod diagnostics_order;
 mod digest;
 mod donor;
+mod ids;
 mod limits;
 mod lint;
 mod operation;
@@ -40,7 +41,8 @@ pub use action::{Action, Edit, Region, TensorRef};
 pub use check::{
     base_refusals, check, check_without_donors, donor_refusals, no_donor_match_help, no_match_help, refuse,
 };
-pub use donor::{Donor, config_beside};
+pub use donor::config_beside;
+pub use ids::StepId;
 pub use plan::{Plan, Summary};
 pub use program::{Member, Program};
 pub use refusal::Refusal;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::action::TensorRef;
 use super::donor::{self, Donor};
+use super::ids::{DonorId, StepId};
 use super::program::Program;
 use super::step::Step;
-use crate::checkpoint::{Checkpoint, Shard, TensorInfo};
+use crate::checkpoint::{Checkpoint, Shard, TensorId, TensorInfo};
 use crate::diagnostic::Diagnostic;
 
 /// A validated plan. It owns its open files, base and donors, until it is executed.
@@ -20,8 +21,8 @@ pub struct Plan {
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) summary: Summary,
     pub(super) digest: Option<String>,
-    /// Heads whose tie with the embedding is broken: positions in the base's index.
-    pub(super) untied: Vec<usize>,
+    /// Heads whose tie with the embedding is broken.
+    pub(super) untied: Vec<TensorId>,
     /// The surgery file's path as it was given; `None` for the plan of no file.
     pub(super) file: Option<PathBuf>,
 }
@@ -69,11 +70,11 @@ impl Plan {
         self.file.as_deref()
     }
 
-    /// The heads whose tie with the embedding is broken, as positions in the base's index: one for a dense head, three
+    /// The heads whose tie with the embedding is broken: one for a dense head, three
     /// for an affine set, none when the tie is kept. An export writes them, edited or not.
     #[doc(hidden)]
     #[must_use]
-    pub fn untied(&self) -> &[usize] {
+    pub fn untied(&self) -> &[TensorId] {
         &self.untied
     }
 
@@ -88,6 +89,24 @@ impl Plan {
     #[must_use]
     pub fn donors(&self) -> &[Donor] {
         &self.donors
+    }
+
+    /// One of this plan's donors.
+    ///
+    /// # Panics
+    /// If the donor is not one of this plan's.
+    #[must_use]
+    pub fn donor(&self, id: DonorId) -> &Donor {
+        &self.donors[id.position()]
+    }
+
+    /// One of this plan's steps.
+    ///
+    /// # Panics
+    /// If the step is not one of this plan's.
+    #[must_use]
+    pub fn step(&self, id: StepId) -> &Step {
+        &self.steps[id.position()]
     }
 
     /// The operations in file order.
@@ -128,7 +147,7 @@ impl Plan {
     #[doc(hidden)]
     #[must_use]
     pub fn donor_tensor(&self, tensor: &TensorRef) -> (&Shard, &TensorInfo, Range<u64>) {
-        let weights = &self.donors[tensor.donor].weights;
+        let weights = &self.donor(tensor.donor).weights;
         let info =
             weights.index.get(tensor.key.as_str()).expect("a plan refers to tensors that its donors have");
         let (shard, range) = weights.locate(info);
@@ -142,6 +161,6 @@ impl Plan {
     #[doc(hidden)]
     #[must_use]
     pub fn base_tensor(&self, program: &Program) -> (&Shard, Range<u64>) {
-        self.base.weights.locate(&self.base.weights.index.entries()[program.target()].1)
+        self.base.weights.locate(&self.base.weights.index[program.target()].1)
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use super::action::{Action, Edit, TensorRef};
 use super::donor::Donors;
+use super::ids::DonorId;
 use super::scope::{Facts, Unit, What};
 use super::working_precision::{self, Class};
-use crate::checkpoint::{Checkpoint, Key, ModelConfig, TensorIndex, TensorInfo};
+use crate::checkpoint::{Checkpoint, Key, ModelConfig, TensorId, TensorIndex, TensorInfo};
 use crate::diagnostic::{Code, Diagnostic, words};
 use crate::surgery::Spanned;
 
@@ -33,15 +34,15 @@ impl<'a> Context<'a> {
         &self.base.config
     }
 
-    /// The key and header entry at a position.
-    pub(super) fn entry(&self, position: usize) -> (&'a Key, &'a TensorInfo) {
-        let (key, info) = &self.index().entries()[position];
+    /// A tensor's key and header entry.
+    pub(super) fn entry(&self, id: TensorId) -> (&'a Key, &'a TensorInfo) {
+        let (key, info) = &self.index()[id];
         (key, info)
     }
 
-    /// The key at a position.
-    pub(super) fn key(&self, position: usize) -> &'a str {
-        self.entry(position).0.as_str()
+    /// A tensor's key.
+    pub(super) fn key(&self, id: TensorId) -> &'a str {
+        self.entry(id).0.as_str()
     }
 }
 
@@ -53,11 +54,11 @@ pub(super) struct PlannedOperation {
     /// Matched keys that the edits stand for, where it is not all of them (`prune`).
     pub acted: Option<usize>,
     /// The tensors it is meant for, whether or not a donor has its side (not of `prune`).
-    pub targets: Vec<usize>,
+    pub targets: Vec<TensorId>,
     /// What it does to attention heads, if it zeroes any.
     pub heads: Option<PrunedHeads>,
-    /// Donor tensors that it uses: donor, position in the donor's index.
-    pub reached: Vec<(usize, usize)>,
+    /// Donor tensors that it uses.
+    pub reached: Vec<(DonorId, TensorId)>,
     /// Its mistakes and what else was found while planning it.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -70,9 +71,9 @@ pub(super) struct PrunedHeads {
     /// Modules whose `q_proj` is zeroed and whose `o_proj` is not matched.
     pub without_output: Vec<WithoutOutput>,
     /// Norms that span all heads.
-    pub norms: Vec<usize>,
+    pub norms: Vec<TensorId>,
     /// Biases of zeroed queries that are not matched.
-    pub biases: Vec<usize>,
+    pub biases: Vec<TensorId>,
     /// Matched keys of `k_proj` and `v_proj`.
     pub kv_keys: usize,
 }
@@ -83,12 +84,12 @@ pub(super) struct WithoutOutput {
     /// The module's path.
     pub parent: String,
     /// The tensors of its `o_proj`.
-    pub output: Vec<usize>,
+    pub output: Vec<TensorId>,
 }
 
 impl PlannedOperation {
     /// Adds an edit.
-    pub(super) fn edit(&mut self, target: usize, action: Action) {
+    pub(super) fn edit(&mut self, target: TensorId, action: Action) {
         self.edits.push(Edit { target, action });
     }
 
@@ -103,8 +104,8 @@ impl PlannedOperation {
     }
 
     /// Records that a donor tensor is used, and returns the reference to it.
-    pub(super) fn uses(&mut self, donor: usize, position: usize, key: &Key) -> TensorRef {
-        self.reached.push((donor, position));
+    pub(super) fn uses(&mut self, donor: DonorId, id: TensorId, key: &Key) -> TensorRef {
+        self.reached.push((donor, id));
         TensorRef { donor, key: key.clone() }
     }
 }
@@ -169,7 +170,7 @@ pub(super) fn finite(
     planned: &mut PlannedOperation,
     field: &str,
     parameter: &Spanned<f64>,
-    targets: impl Iterator<Item = usize>,
+    targets: impl Iterator<Item = TensorId>,
 ) -> bool {
     for target in targets {
         let (key, info) = context.entry(target);

@@ -1,7 +1,8 @@
 //! [`Program`]: the ordered actions on one tensor.
 
 use super::action::Action;
-use crate::checkpoint::{Dtype, Key, TensorInfo};
+use super::ids::StepId;
+use crate::checkpoint::{Dtype, Key, TensorId, TensorInfo};
 
 /// Everything that happens to one tensor, applied in working precision and rounded once. Planning alone makes it.
 ///
@@ -9,12 +10,12 @@ use crate::checkpoint::{Dtype, Key, TensorInfo};
 /// read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
-    target: usize,
+    target: TensorId,
     key: Key,
     dtype: Dtype,
     shape: Vec<usize>,
     member: Member,
-    actions: Vec<(usize, Action)>,
+    actions: Vec<(StepId, Action)>,
     shared_with: Option<Key>,
 }
 
@@ -30,9 +31,9 @@ pub enum Member {
 }
 
 impl Program {
-    /// Position of the tensor in the base's index.
+    /// The tensor of the base.
     #[must_use]
-    pub fn target(&self) -> usize {
+    pub fn target(&self) -> TensorId {
         self.target
     }
 
@@ -60,9 +61,9 @@ impl Program {
         self.member
     }
 
-    /// The actions in order, each with the position of its step in [`Plan::steps`](super::Plan::steps).
+    /// The actions in order, each with the step that it belongs to.
     #[must_use]
-    pub fn actions(&self) -> &[(usize, Action)] {
+    pub fn actions(&self) -> &[(StepId, Action)] {
         &self.actions
     }
 
@@ -85,12 +86,12 @@ impl Program {
         (elements * self.dtype.bitsize() as u64).div_ceil(8)
     }
 
-    /// The program of the tensor at a position.
+    /// The program of a tensor.
     pub(super) fn new(
-        target: usize,
+        target: TensorId,
         (key, info): &(Key, TensorInfo),
         member: Member,
-        actions: Vec<(usize, Action)>,
+        actions: Vec<(StepId, Action)>,
     ) -> Self {
         let (dtype, shape) = (info.dtype, info.shape.clone());
         Self { target, key: key.clone(), dtype, shape, member, actions, shared_with: None }
@@ -105,12 +106,12 @@ impl Program {
     #[cfg(test)]
     pub(super) fn of(dtype: Dtype, shape: &[usize], actions: Vec<Action>) -> Self {
         Self {
-            target: 0,
+            target: TensorId::new(0),
             key: Key::from("x"),
             dtype,
             shape: shape.to_vec(),
             member: Member::None,
-            actions: actions.into_iter().map(|action| (0, action)).collect(),
+            actions: actions.into_iter().map(|action| (StepId::new(0), action)).collect(),
             shared_with: None,
         }
     }

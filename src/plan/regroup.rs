@@ -3,18 +3,19 @@
 use rayon::prelude::*;
 
 use super::action::Action;
+use super::ids::StepId;
 use super::program::Program;
 use super::scope::Facts;
 use super::step::Step;
-use crate::checkpoint::TensorIndex;
+use crate::checkpoint::{TensorId, TensorIndex};
 
 /// An edit that never happens, because a later step overwrites the tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Overwritten {
     /// The step whose edit it is.
-    pub step: usize,
+    pub step: StepId,
     /// The step that overwrites it.
-    pub by: usize,
+    pub by: StepId,
 }
 
 /// One program for each target, in key order, and the edits that later ones overwrite. An edit that has no effect has no
@@ -24,16 +25,16 @@ pub(super) fn regroup(
     index: &TensorIndex,
     facts: &Facts<'_>,
 ) -> (Vec<Program>, Vec<Overwritten>) {
-    let mut order: Vec<(usize, usize, &Action)> = steps
+    let mut order: Vec<(TensorId, StepId, &Action)> = steps
         .iter()
         .enumerate()
-        .flat_map(|(i, step)| step.edits.iter().map(move |edit| (edit.target, i, &edit.action)))
+        .flat_map(|(i, step)| step.edits.iter().map(move |edit| (edit.target, StepId::new(i), &edit.action)))
         .collect();
     order.par_sort_unstable_by_key(|&(target, step, _)| (target, step));
     let (mut programs, mut overwritten) = (Vec::new(), Vec::new());
     for edits in order.chunk_by(|a, b| a.0 == b.0) {
         let target = edits[0].0;
-        let entry = &index.entries()[target];
+        let entry = &index[target];
         let mut live: Vec<_> =
             edits.iter().filter(|(_, _, action)| action.has_effect(entry.1.dtype)).collect();
         if let Some(last) = live.iter().rposition(|(_, _, action)| action.overwrites()) {

@@ -8,14 +8,14 @@ use rayon::prelude::*;
 
 use super::program::Member;
 use super::working_precision::Class;
-use crate::checkpoint::{AffineSet, Checkpoint, Packing, TensorIndex, packing};
+use crate::checkpoint::{AffineSet, Checkpoint, Packing, TensorId, TensorIndex, packing};
 use crate::surgery::{Matcher, Operation};
 
-/// The keys one operation reaches, as ascending positions in the base's index.
+/// The keys one operation reaches, ascending.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     /// Matched by the pattern and by no exclude.
-    pub matched: Vec<usize>,
+    pub matched: Vec<TensorId>,
     /// Matched by the pattern, taken out by an exclude.
     pub excluded: usize,
     /// Positions of the excludes that match nothing of what the pattern matches.
@@ -23,9 +23,9 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Whether the operation reaches that position.
-    pub(super) fn reaches(&self, position: usize) -> bool {
-        self.matched.binary_search(&position).is_ok()
+    /// Whether the operation reaches a tensor.
+    pub(super) fn reaches(&self, id: TensorId) -> bool {
+        self.matched.binary_search(&id).is_ok()
     }
 }
 
@@ -69,7 +69,7 @@ fn scan(operation: &Operation, index: &TensorIndex) -> Scope {
         if out {
             scope.excluded += 1;
         } else {
-            scope.matched.push(range.start + offset);
+            scope.matched.push(TensorId::new(range.start + offset));
         }
     }
     scope.idle = (0..met.len()).filter(|&place| !met[place]).collect();
@@ -102,49 +102,50 @@ impl<'b> Facts<'b> {
     pub(super) fn gather(base: &'b Checkpoint, scopes: &[Arc<Scope>]) -> Self {
         let mut slots = vec![u32::MAX; base.weights.index.entries().len()];
         let mut reached = Vec::new();
-        for &position in scopes.iter().flat_map(|scope| &scope.matched) {
-            if slots[position] == u32::MAX {
-                slots[position] = u32::try_from(reached.len()).unwrap_or(u32::MAX);
-                reached.push(position);
+        for &id in scopes.iter().flat_map(|scope| &scope.matched) {
+            let slot = &mut slots[id.position()];
+            if *slot == u32::MAX {
+                *slot = u32::try_from(reached.len()).unwrap_or(u32::MAX);
+                reached.push(id);
             }
         }
-        let found = reached.par_iter().map(|&position| look(base, position)).collect();
+        let found = reached.par_iter().map(|&id| look(base, id)).collect();
         Self { base, slots, found }
     }
 
     /// How any tensor is packed, reached or not.
-    pub(super) fn of(&self, position: usize) -> Fact {
-        let known = self.slots.get(position).and_then(|&slot| self.found.get(slot as usize));
-        known.cloned().unwrap_or_else(|| look(self.base, position))
+    pub(super) fn of(&self, id: TensorId) -> Fact {
+        let known = self.slots.get(id.position()).and_then(|&slot| self.found.get(slot as usize));
+        known.cloned().unwrap_or_else(|| look(self.base, id))
     }
 }
 
 impl Facts<'_> {
     /// What a tensor is to an affine set.
-    pub(super) fn member(&self, position: usize) -> Member {
-        let (key, _) = &self.base.weights.index.entries()[position];
+    pub(super) fn member(&self, id: TensorId) -> Member {
+        let (key, _) = &self.base.weights.index[id];
         // Most tensors are known by their names to be neither scales nor biases.
         if !matches!(key.suffix(), "scales" | "biases") {
             return Member::None;
         }
-        match self.of(position) {
-            Fact::Member(set) if set.scales == position => Member::Scales,
-            Fact::Member(set) if set.biases == position => Member::Biases,
+        match self.of(id) {
+            Fact::Member(set) if set.scales == id => Member::Scales,
+            Fact::Member(set) if set.biases == id => Member::Biases,
             Fact::Member(_) | Fact::Plain(_) | Fact::Incomplete(_) | Fact::Foreign(_) => Member::None,
         }
     }
 }
 
-fn look(base: &Checkpoint, position: usize) -> Fact {
+fn look(base: &Checkpoint, id: TensorId) -> Fact {
     let index = &base.weights.index;
-    let (key, info) = &index.entries()[position];
+    let (key, info) = &index[id];
     let class = Class::of(info.dtype);
     // A linear bias is beside a set, not in it.
     if key.suffix() == "bias" && class != Class::Integer {
         return Fact::Plain(class);
     }
-    match packing(index, &base.config, position) {
-        Packing::Affine(set) if [set.codes, set.scales, set.biases].contains(&position) => {
+    match packing(index, &base.config, id) {
+        Packing::Affine(set) if [set.codes, set.scales, set.biases].contains(&id) => {
             Fact::Member(Arc::new(set))
         }
         Packing::Dense | Packing::Affine(_) => Fact::Plain(class),
@@ -157,7 +158,7 @@ fn look(base: &Checkpoint, position: usize) -> Fact {
 #[derive(Debug)]
 pub(super) struct Unit {
     /// The first matched position: the unit's name in messages.
-    pub first: usize,
+    pub first: TensorId,
     /// Number of matched keys in it.
     pub keys: usize,
     /// How it is packed.
@@ -184,7 +185,7 @@ pub(super) enum What {
 
 impl Unit {
     /// The tensor that names the unit in messages: a set's `.weight`.
-    pub(super) fn name(&self) -> usize {
+    pub(super) fn name(&self) -> TensorId {
         match &self.what {
             What::Set { set, .. } => set.codes,
             What::Plain(_) | What::Incomplete(_) | What::Foreign(_) => self.first,
@@ -195,14 +196,14 @@ impl Unit {
 /// Gathers matched positions into units, in key order.
 pub(super) fn units(facts: &Facts<'_>, scope: &Scope) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::with_capacity(scope.matched.len());
-    let mut sets: HashMap<usize, usize> = HashMap::new();
-    for &position in &scope.matched {
-        let what = match facts.of(position) {
+    let mut sets: HashMap<TensorId, usize> = HashMap::new();
+    for &id in &scope.matched {
+        let what = match facts.of(id) {
             Fact::Plain(class) => What::Plain(class),
             Fact::Incomplete(reason) => What::Incomplete(reason),
             Fact::Foreign(name) => What::Foreign(name),
             Fact::Member(set) => {
-                let member = [set.codes, set.scales, set.biases].map(|p| p == position);
+                let member = [set.codes, set.scales, set.biases].map(|member| member == id);
                 if let Some(&known) = sets.get(&set.codes) {
                     units[known].keys += 1;
                     if let What::Set { matched, .. } = &mut units[known].what {
@@ -216,7 +217,7 @@ pub(super) fn units(facts: &Facts<'_>, scope: &Scope) -> Vec<Unit> {
                 What::Set { set, matched: member }
             }
         };
-        units.push(Unit { first: position, keys: 1, what });
+        units.push(Unit { first: id, keys: 1, what });
     }
     units
 }

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use super::action::Edit;
+use super::ids::OperationId;
 use super::planned_operation::PlannedOperation;
 use super::scope::Scope;
-use crate::checkpoint::{Origin, TensorIndex};
-use crate::surgery::{Operation, SurgeryFile};
+use crate::checkpoint::{Origin, TensorId, TensorIndex};
+use crate::surgery::{OpName, Operation, SurgeryFile};
 
 /// One operation, planned.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Its place in the file, from 0.
-    pub index: usize,
+    /// Its place in the file.
+    pub index: OperationId,
     /// `name:`.
     pub name: Option<String>,
     /// `scale`, `add`, …
-    pub op: &'static str,
+    pub op: OpName,
     /// 1-based line.
     pub line: usize,
     /// Keys the pattern matched.
@@ -44,13 +45,13 @@ impl Step {
     fn new(index: &TensorIndex, operation: &Operation, scope: &Scope, planned: PlannedOperation) -> Self {
         let matched = scope.matched.len();
         let skipped = planned.acted.map_or(0, |acted| matched.saturating_sub(acted));
-        let is_restored = |position: &&usize| matches!(index.entries()[**position].1.origin, Origin::Tied(_));
+        let is_restored = |id: &&TensorId| matches!(index[**id].1.origin, Origin::Tied(_));
         let restored = match skipped {
             0 => 0,
             _ => scope.matched.iter().filter(is_restored).count().min(skipped),
         };
         Self {
-            index: operation.index,
+            index: OperationId::new(operation.index),
             name: operation.name.clone(),
             op: operation.op.value,
             line: operation.line,

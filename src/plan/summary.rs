@@ -10,7 +10,8 @@ use crate::checkpoint::{Dtype, TensorInfo};
 impl Summary {
     /// Counts what executing the programs reads and writes.
     pub(super) fn new(operations: usize, programs: &[Program], donors: &[Donor]) -> Self {
-        let info = |tensor: &TensorRef| donors.get(tensor.donor)?.weights.index.get(tensor.key.as_str());
+        let info =
+            |tensor: &TensorRef| donors.get(tensor.donor.position())?.weights.index.get(tensor.key.as_str());
         let dtype = |tensor: &TensorRef| info(tensor).map_or(Dtype::F32, |info| info.dtype);
         let mut summary = Self { operations, tensors_edited: programs.len(), ..Self::default() };
         for program in programs {

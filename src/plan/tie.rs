@@ -1,11 +1,10 @@
 //! Tied embeddings: kept where both sides are edited alike, broken where they are not.
 
 use super::program::Program;
-use crate::checkpoint::{Origin, TensorIndex};
+use crate::checkpoint::{Origin, TensorId, TensorIndex};
 
-/// Settles the ties of the base: a kept tie has one program, the embedding's. Returns the heads (positions in the index)
-/// that no longer share their embedding's weights. An affine head is kept or broken as a whole.
-pub(super) fn settle(index: &TensorIndex, programs: &mut Vec<Program>) -> Vec<usize> {
+/// Settles the ties of the base: a kept tie has one program, the embedding's. Returns the heads that no longer share their embedding's weights. An affine head is kept or broken as a whole.
+pub(super) fn settle(index: &TensorIndex, programs: &mut Vec<Program>) -> Vec<TensorId> {
     let pairs = pairs(index);
     let find = |programs: &[Program], target| programs.binary_search_by_key(&target, Program::target).ok();
     let alike =
@@ -19,7 +18,7 @@ pub(super) fn settle(index: &TensorIndex, programs: &mut Vec<Program>) -> Vec<us
     }
     for (head, embedding) in pairs {
         if let Some(place) = find(programs, embedding) {
-            programs[place].share_with(index.entries()[head].0.clone());
+            programs[place].share_with(index[head].0.clone());
         }
         if let Some(place) = find(programs, head) {
             programs.remove(place);
@@ -29,9 +28,8 @@ pub(super) fn settle(index: &TensorIndex, programs: &mut Vec<Program>) -> Vec<us
 }
 
 /// The head's tensors (an affine set has three), each with the embedding's that it is tied to.
-pub(super) fn pairs(index: &TensorIndex) -> Vec<(usize, usize)> {
-    let entries = index.entries().iter().enumerate();
-    let tied = entries.filter_map(|(head, (_, info))| match &info.origin {
+pub(super) fn pairs(index: &TensorIndex) -> Vec<(TensorId, TensorId)> {
+    let tied = index.ids().filter_map(|head| match &index[head].1.origin {
         Origin::Tied(key) => index.position(key.as_str()).map(|embedding| (head, embedding)),
         Origin::Stored { .. } => None,
     });

@@ -1,53 +1,43 @@
-//! [`Operation`]: what one entry of `operations` means.
+//! [`Operation`]: one entry of `operations`, typed and checked as far as the file alone allows.
 
 use std::path::PathBuf;
 
-use super::{Pattern, Template};
-use crate::diagnostic::Span;
+use super::language::{Granularity, Method, OpName};
+use super::pattern::{Pattern, Template};
+use super::spanned::Spanned;
 
-/// A value and its place. `alias` is where a YAML alias stood for it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Spanned<T> {
-    /// The value.
-    pub value: T,
-    /// Where it is written.
-    pub span: Span,
-    /// Where it was used, when it came through an alias.
-    pub alias: Option<Span>,
-}
-
-/// One operation, typed and validated as far as a file alone allows.
+/// One operation.
 #[derive(Debug)]
 pub struct Operation {
-    /// Its place in the file's `operations`, from 0 (operations with mistakes count).
+    /// Its place in `operations`, from 0; entries with mistakes count.
     pub index: usize,
-    /// `name:`, if given.
+    /// `name`, if given.
     pub name: Option<String>,
-    /// Whether nothing is wrong with it. If not, what could not be read has a stand-in that gives rise to no mistake of its
-    /// own, so that the others are found; the file has an error then, and no plan.
+    /// Whether it has no mistakes. In an operation with mistakes, a neutral value replaces each unreadable one, so that
+    /// planning it finds further mistakes and no consequences of known ones; there is no plan then.
     pub sound: bool,
-    /// The value of `op:`, which stands for the whole operation in labels.
-    pub op: Spanned<&'static str>,
-    /// 1-based line of that value, or of the alias or merge key that stands for it.
+    /// `op`; its span represents the whole operation in labels.
+    pub op: Spanned<OpName>,
+    /// 1-based line of `op`, or of the alias or merge key that stands for it.
     pub line: usize,
-    /// Which keys.
+    /// The keys to edit.
     pub pattern: Spanned<Pattern>,
-    /// Which of them not.
+    /// Matched keys to leave alone.
     pub exclude: Vec<Spanned<Pattern>>,
-    /// What to do with them.
+    /// The edit and its parameters.
     pub kind: Kind,
 }
 
-/// What can be read of an operation that cannot be planned, because too much of it is wrong.
+/// What is readable of an operation that has too many mistakes to be planned.
 #[derive(Debug)]
 pub struct Fragment {
-    /// Its pattern: one that matches nothing is a mistake whatever the operation is.
+    /// Its pattern, which must match something in any operation.
     pub pattern: Option<Spanned<Pattern>>,
-    /// Its donors, which must be readable.
+    /// Its donors, which must be readable in any operation.
     pub sources: Vec<Spanned<PathBuf>>,
 }
 
-/// The five operations.
+/// An edit with its parameters: one variant for each [`OpName`].
 #[derive(Debug)]
 pub enum Kind {
     /// x · factor.
@@ -59,7 +49,7 @@ pub enum Kind {
     Add {
         /// The donor, resolved against the file's directory.
         source: Spanned<PathBuf>,
-        /// 1 when absent (then its span is that of `op`).
+        /// Finite; 1 at the span of `op` if absent.
         alpha: Spanned<f64>,
     },
     /// Zero structure, keep shapes.
@@ -69,7 +59,7 @@ pub enum Kind {
         /// Not empty; may repeat.
         ids: Spanned<Vec<Spanned<u64>>>,
     },
-    /// Take the donor's tensor.
+    /// The donor's tensor.
     Replace {
         /// The donor.
         source: Spanned<PathBuf>,
@@ -78,33 +68,25 @@ pub enum Kind {
     },
     /// blend(a, b).
     Interpolate {
-        /// First donor.
+        /// The first donor.
         source_a: Spanned<PathBuf>,
-        /// Second donor.
+        /// The second donor.
         source_b: Spanned<PathBuf>,
-        /// b's weight, 0 to 1.
+        /// The weight of the second donor, 0 to 1.
         ratio: Spanned<f64>,
-        /// How.
+        /// How the donors are blended.
         method: Spanned<Method>,
     },
 }
 
-/// What `prune` ids count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Granularity {
-    /// Transformer blocks.
-    Layer,
-    /// Query heads.
-    AttentionHead,
-    /// Intermediate channels of an MLP.
-    MlpChannel,
-}
-
-/// How two donors are blended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// Linear.
-    Lerp,
-    /// Spherical (Shoemake, 1985).
-    Slerp,
+impl Operation {
+    /// Its donors, in the order of its fields.
+    pub fn sources(&self) -> impl Iterator<Item = &Spanned<PathBuf>> {
+        let (first, second) = match &self.kind {
+            Kind::Scale { .. } | Kind::Prune { .. } => (None, None),
+            Kind::Add { source, .. } | Kind::Replace { source, .. } => (Some(source), None),
+            Kind::Interpolate { source_a, source_b, .. } => (Some(source_a), Some(source_b)),
+        };
+        first.into_iter().chain(second)
+    }
 }

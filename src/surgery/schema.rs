@@ -1,25 +1,21 @@
 //! The JSON Schema of the file, for editors.
 //!
-//! It accepts what lowering accepts as far as a schema can say it: the dialect of patterns, the number of wildcards and
-//! merge keys are beyond it, and so is the difference between `1` and `1.0`, which to JSON Schema are one number.
+//! It accepts what lowering accepts, as far as a schema can express that. It cannot express the dialect of patterns, the
+//! number of wildcards, merge keys, or the difference between `1` and `1.0`, which are one number in JSON Schema.
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Op};
-use super::{Granularity, values};
+use super::language::{Field, Granularity, Method, OpName, ValueKind};
 
-const GRANULARITIES: [Granularity; 3] =
-    [Granularity::Layer, Granularity::AttentionHead, Granularity::MlpChannel];
-
-/// The schema (draft 2020-12): one alternative for each operation, and for each granularity of `prune`, so that an
-/// editor offers the fields that belong together.
+/// The schema (draft 2020-12): one alternative for each operation, and for each granularity of `prune`, so that editors
+/// offer the fields that belong together.
 #[must_use]
 pub fn schema() -> Value {
     let mut operations: Vec<Value> = Vec::new();
-    for op in Op::ALL {
-        if op == Op::Prune {
-            operations.extend(GRANULARITIES.map(|granularity| operation(op, Some(granularity))));
-        } else {
+    for op in OpName::all() {
+        let granularities = op.spec().ids.iter().map(|(granularity, _)| operation(op, Some(*granularity)));
+        operations.extend(granularities);
+        if op.spec().ids.is_empty() {
             operations.push(operation(op, None));
         }
     }
@@ -42,25 +38,27 @@ pub fn schema() -> Value {
     })
 }
 
-fn operation(op: Op, granularity: Option<Granularity>) -> Value {
+fn operation(op: OpName, granularity: Option<Granularity>) -> Value {
+    let summary = op.spec().summary;
     let mut properties = Map::new();
     let mut required = vec![Field::Op.name(), Field::Pattern.name()];
-    properties.insert("op".to_owned(), json!({ "description": summary(op), "const": op.name() }));
-    for field in [Field::Name, Field::Pattern, Field::Exclude].into_iter().chain(op.own(granularity)) {
+    properties.insert(Field::Op.name().to_owned(), json!({ "description": summary, "const": op.name() }));
+    let common = [Field::Name, Field::Pattern, Field::Exclude];
+    for field in common.into_iter().chain(op.own_fields(granularity)) {
         let mut schema = value(field);
         if let (Field::Granularity, Some(granularity)) = (field, granularity) {
-            schema["const"] = values::granularity_name(granularity).into();
+            schema["const"] = granularity.name().into();
         }
         properties.insert(field.name().to_owned(), schema);
     }
-    required.extend(op.own(granularity).into_iter().filter(|field| !field.is_optional()).map(Field::name));
+    required.extend(op.own_fields(granularity).filter(|field| !field.spec().optional).map(Field::name));
     let title = match granularity {
-        Some(granularity) => format!("prune: {}", values::granularity_name(granularity)),
+        Some(granularity) => format!("{op}: {granularity}"),
         None => op.name().to_owned(),
     };
     json!({
         "title": title,
-        "description": summary(op),
+        "description": summary,
         "type": "object",
         "additionalProperties": false,
         "required": required,
@@ -68,76 +66,39 @@ fn operation(op: Op, granularity: Option<Granularity>) -> Value {
     })
 }
 
-fn summary(op: Op) -> &'static str {
-    match op {
-        Op::Scale => {
-            "Multiply every matched tensor by a number; quantized weights through their scales and biases"
-        }
-        Op::Add => "Add a task vector: base + alpha · donor, for tensors of the same key and shape",
-        Op::Prune => "Zero layers, attention heads or MLP channels without changing shapes",
-        Op::Replace => "Put a donor's tensors in the place of the matched ones",
-        Op::Interpolate => "Blend two donors and put the result in the place of the matched tensors",
-    }
-}
-
 /// The schema of a field's value.
 fn value(field: Field) -> Value {
+    let description = field.spec().description;
     let pattern = json!({ "type": "string", "minLength": 1 });
-    let path = |which: &str| {
-        let description = format!(
-            "{which}: a safetensors file, a model directory or an index file; relative to this file's directory"
-        );
-        json!({ "description": description, "type": "string", "minLength": 1 })
-    };
-    let ids = |what: &str| {
-        json!({
-            "description": format!("Which {what} to zero: whole numbers, counted from 0"),
-            "type": "array",
-            "minItems": 1,
-            "items": { "type": "integer", "minimum": 0 },
-        })
-    };
-    match field {
-        Field::Op => json!({ "type": "string" }),
-        Field::Name => json!({
-            "description": "A name for plans and logs",
-            "type": "string",
-            "minLength": 1,
-            "pattern": "^[^\\u0000-\\u001F\\u007F-\\u009F]+$",
-        }),
-        Field::Pattern => json!({
-            "description": "Which tensors: a glob over the whole key (* ? [0-3] [!a] {a,b} {0..15}), in quotes",
+    let mut schema = match field.spec().value {
+        ValueKind::OpName => json!({ "type": "string" }),
+        ValueKind::Line => {
+            json!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000-\\u001F\\u007F-\\u009F]+$" })
+        }
+        ValueKind::Pattern => json!({
             "type": "string",
             "minLength": 1,
             "examples": ["model.layers.*.mlp.down_proj.weight"],
         }),
-        Field::Exclude => json!({
-            "description": "Which of them not: a pattern or a list of patterns",
-            "oneOf": [pattern, { "type": "array", "items": pattern }],
-        }),
-        Field::Factor => json!({ "description": "What to multiply by", "type": "number" }),
-        Field::Alpha => json!({ "description": "The donor's weight", "type": "number", "default": 1 }),
-        Field::Granularity => json!({ "description": "What the ids count" }),
-        Field::LayerIds => ids("layers"),
-        Field::HeadIds => ids("query heads"),
-        Field::ChannelIds => ids("intermediate channels"),
-        Field::Source => path("The donor"),
-        Field::SourceA => path("The first donor"),
-        Field::SourceB => path("The second donor"),
-        Field::SourceKey => json!({
-            "description": "The donor's key; its * are filled with what the pattern's * matched, from left to right",
-            "type": "string",
-            "minLength": 1,
-        }),
-        Field::Ratio => json!({
-            "description": "The weight of source_b: 0 is all of source_a, 1 all of source_b",
-            "type": "number",
-            "minimum": 0,
-            "maximum": 1,
-        }),
-        Field::Method => json!({
-            "description": "lerp: linear; slerp: spherical",
-            "enum": ["lerp", "slerp"],
-        }),
+        ValueKind::Patterns => json!({ "oneOf": [pattern, { "type": "array", "items": pattern }] }),
+        ValueKind::Number => json!({ "type": "number" }),
+        ValueKind::Ratio => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+        ValueKind::Granularity => json!({}),
+        ValueKind::Method => json!({ "enum": Method::ALL.map(Method::name) }),
+        ValueKind::Ids => {
+            json!({ "type": "array", "minItems": 1, "items": { "type": "integer", "minimum": 0 } })
+        }
+        ValueKind::Donor | ValueKind::DonorKey => json!({ "type": "string", "minLength": 1 }),
+    };
+    schema["description"] = match field.spec().value {
+        ValueKind::Donor => format!(
+            "{description}: a safetensors file, a model directory or an index file; relative to this file's directory"
+        ),
+        _ => description.to_owned(),
     }
+    .into();
+    if field == Field::Alpha {
+        schema["default"] = 1.into();
+    }
+    schema
 }

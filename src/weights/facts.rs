@@ -22,7 +22,7 @@ impl CheckpointFacts {
         let index = &checkpoint.weights.index;
         let mut facts =
             Self { model_type: checkpoint.config.text_model_type().to_owned(), ..Self::default() };
-        for (position, (key, info)) in index.entries().iter().enumerate() {
+        for (id, (key, info)) in index.ids().zip(index.entries()) {
             let is_tied = matches!(info.origin, Origin::Tied(_));
             if is_tied || checkpoint.config.text_key(key).is_none() {
                 continue;
@@ -31,7 +31,7 @@ impl CheckpointFacts {
             match info.dtype {
                 Dtype::U32 if index.position(&format!("{}.scales", key.stem())).is_some() => {
                     facts.quantized = true;
-                    let bits = match packing(index, &checkpoint.config, position) {
+                    let bits = match packing(index, &checkpoint.config, id) {
                         Packing::Affine(set) => set.format.map_or(4, |format| format.bits),
                         Packing::Foreign(mode) if mode == "mxfp8" => 8,
                         _ => 4,

@@ -1,4 +1,4 @@
-use super::super::{Key, ModelConfig, Origin, TensorIndex, TensorInfo, sanitize};
+use super::super::{Key, ModelConfig, Origin, TensorId, TensorIndex, TensorInfo, sanitize};
 use super::{AffineFormat, AffineSet, Dtype, Packing, packing};
 
 fn index(tensors: &[(&str, Dtype, &[usize])]) -> TensorIndex {
@@ -50,9 +50,9 @@ fn any_member_represents_the_set_and_a_linear_bias_does_not() {
     let config = config(r#"{"quantization":{"bits":4,"group_size":64}}"#);
     let expected = AffineSet {
         module: "p".into(),
-        codes: 3,
-        scales: 2,
-        biases: 1,
+        codes: TensorId::new(3),
+        scales: TensorId::new(2),
+        biases: TensorId::new(1),
         format: Some(AffineFormat { bits: 4, group_size: 64 }),
     };
     for member in ["p.weight", "p.scales", "p.biases"] {
@@ -236,7 +236,7 @@ fn foreign_formats_are_named_whichever_member_is_asked() {
     ];
     foreign(&packed, "{}", "compressed-tensors");
     let blocks = [("e.down_proj_bias", BF16, &[2, 8][..]), ("e.down_proj_blocks", U8, &[2, 8, 1, 16])];
-    assert_eq!(super::packing(&index(&blocks), &config("{}"), 0), Packing::Dense);
+    assert_eq!(super::packing(&index(&blocks), &config("{}"), TensorId::new(0)), Packing::Dense);
     foreign(
         &[("e.down_proj_blocks", U8, &[2, 8, 1, 16]), ("e.down_proj_scales", U8, &[2, 8, 1])],
         r#"{"quantization_config":{"quant_method":"mxfp4"}}"#,
@@ -258,8 +258,7 @@ fn plain_tensors_are_dense_whatever_their_type() {
         ("e.scales", F32, &[8]),
         ("position_ids", I32, &[8]),
     ]);
-    for position in 0..index.entries().len() {
-        assert_eq!(packing(&index, &ModelConfig::default(), position), Packing::Dense, "{position}");
+    for id in index.ids() {
+        assert_eq!(packing(&index, &ModelConfig::default(), id), Packing::Dense, "{id:?}");
     }
-    assert_eq!(packing(&index, &ModelConfig::default(), 99), Packing::Dense);
 }

@@ -34,7 +34,7 @@ impl Head {
         let index = &plan.base().weights.index;
         let mut head: Option<Self> = None;
         for &target in plan.untied() {
-            let (key, info) = &index.entries()[target];
+            let (key, info) = &index[target];
             let Origin::Tied(tied_to) = &info.origin else { continue };
             let Some(Origin::Stored { shard, range }) = index.get(tied_to.as_str()).map(|tied| &tied.origin)
             else {

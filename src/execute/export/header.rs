@@ -93,7 +93,7 @@ pub(super) fn place(
     layouts: &[Layout<'_>],
     head: Option<&Head>,
 ) -> (usize, u64) {
-    let (_, info) = &plan.base().weights.index.entries()[program.target()];
+    let (_, info) = &plan.base().weights.index[program.target()];
     match (&info.origin, head) {
         (Origin::Stored { shard, range }, _) => (*shard, layouts[*shard].place(range.start)),
         (Origin::Tied(_), Some(head)) => {
@@ -142,7 +142,7 @@ fn untouched(plan: &Plan, number: usize, data: Range<u64>) -> Vec<Range<u64>> {
     let mut edited: Vec<&Range<u64>> = plan
         .programs()
         .iter()
-        .filter_map(|program| match entries.get(program.target()).map(|(_, info)| &info.origin) {
+        .filter_map(|program| match entries.get(program.target().position()).map(|(_, info)| &info.origin) {
             Some(Origin::Stored { shard, range }) if *shard == number => Some(range),
             _ => None,
         })

@@ -1,7 +1,7 @@
 //! Linear biases that stay the base's while their weight is replaced.
 
 use super::other_operations::OtherOperations;
-use crate::checkpoint::TensorIndex;
+use crate::checkpoint::{TensorId, TensorIndex};
 use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
 use crate::surgery::{Kind, Operation};
@@ -14,7 +14,7 @@ pub(super) fn note(
     others: &OtherOperations<'_>,
 ) -> Option<Diagnostic> {
     let Kind::Replace { .. } = &operation.kind else { return None };
-    let key = |position: usize| index.entries()[position].0.as_str();
+    let key = |id: TensorId| index[id].0.as_str();
     let left: Vec<&str> = planned
         .targets
         .iter()

@@ -127,7 +127,7 @@ fn any(index: &TensorIndex, scope: &Scope, pattern: &Pattern, left: &mut usize) 
         may.is_none() || matcher.matches(key.as_str())
     };
     let entries = index.entries();
-    scope.matched.iter().any(|&position| found(&entries[position].0))
+    scope.matched.iter().any(|&id| found(&index[id].0))
         || (scope.excluded > 0
             && entries[index.with_prefix(matcher.head())].iter().any(|(key, _)| found(key)))
 }

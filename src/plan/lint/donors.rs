@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use crate::diagnostic::{Code, Diagnostic, words};
-use crate::plan::donor::Donors;
+use crate::plan::donor::{Donor, Donors};
+use crate::plan::ids::DonorId;
 use crate::plan::planned_operation::PlannedOperation;
 use crate::surgery::{Kind, Operation};
 
@@ -26,10 +27,10 @@ pub(in crate::plan) fn formats(donors: &Donors, base: Option<&str>) -> Vec<Diagn
 
 /// For each donor, which of its tensors the operations use.
 pub(in crate::plan) fn used(donors: &Donors, planned: &[PlannedOperation]) -> Vec<Vec<bool>> {
-    let unused = |donor: &crate::plan::Donor| vec![false; donor.weights.index.entries().len()];
+    let unused = |donor: &Donor| vec![false; donor.weights.index.entries().len()];
     let mut used: Vec<Vec<bool>> = donors.list.iter().map(unused).collect();
-    for &(donor, position) in planned.iter().flat_map(|planned| &planned.reached) {
-        used[donor][position] = true;
+    for &(donor, tensor) in planned.iter().flat_map(|planned| &planned.reached) {
+        used[donor.position()][tensor.position()] = true;
     }
     used
 }
@@ -41,7 +42,7 @@ pub(in crate::plan) fn unreached(
     operations: &[Operation],
     used: &[Vec<bool>],
 ) -> Vec<Diagnostic> {
-    let added: HashSet<usize> = operations
+    let added: HashSet<DonorId> = operations
         .iter()
         .filter_map(|operation| {
             let Kind::Add { source, .. } = &operation.kind else { return None };
@@ -58,7 +59,7 @@ pub(in crate::plan) fn unreached(
             if left.is_empty() {
                 return None;
             }
-            let (message, help) = if left.len() * 2 > all && !added.contains(&place) {
+            let (message, help) = if left.len() * 2 > all && !added.contains(&DonorId::new(place)) {
                 let message = format!(
                     "{} of the {all} tensors of donor `{}` {} used",
                     all - left.len(),

@@ -20,7 +20,7 @@ pub(super) fn note(
     if !is_affected || !base.config.family().adds_one_to_norms(base.weights.format.as_deref()) {
         return None;
     }
-    let keys = planned.targets.iter().map(|&target| &base.weights.index.entries()[target].0);
+    let keys = planned.targets.iter().map(|&target| &base.weights.index[target].0);
     let norms: Vec<&str> = keys.filter(|key| is_norm(key)).map(Key::as_str).collect();
     if norms.is_empty() {
         return None;

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::checkpoint::TensorId;
+use crate::plan::ids::OperationId;
 use crate::plan::scope::Scope;
 use crate::surgery::{Granularity, Kind, Operation};
 
@@ -15,7 +17,7 @@ pub(super) struct OtherOperations<'a> {
     /// For each tensor, whether some `replace` reaches it; empty if there is none.
     replaced: Vec<bool>,
     /// The operations that zero heads: their place in the file, their heads, what they reach.
-    heads: Vec<(usize, HashSet<u64>, &'a Scope)>,
+    heads: Vec<(OperationId, HashSet<u64>, &'a Scope)>,
 }
 
 impl<'a> OtherOperations<'a> {
@@ -27,7 +29,7 @@ impl<'a> OtherOperations<'a> {
                 Kind::Replace { .. } => {
                     others.replaced.resize(tensors, false);
                     if !last.is_some_and(|last| Arc::ptr_eq(last, scope)) {
-                        scope.matched.iter().for_each(|&position| others.replaced[position] = true);
+                        scope.matched.iter().for_each(|id| others.replaced[id.position()] = true);
                     }
                     last = Some(scope);
                 }
@@ -35,7 +37,7 @@ impl<'a> OtherOperations<'a> {
                     let is_heads = granularity.value == Granularity::AttentionHead;
                     if is_heads && others.heads.len() < MAX_HEAD_PRUNES {
                         let ids = ids.value.iter().map(|id| id.value).collect();
-                        others.heads.push((operation.index, ids, scope));
+                        others.heads.push((OperationId::new(operation.index), ids, scope));
                     }
                 }
                 Kind::Scale { .. } | Kind::Add { .. } | Kind::Interpolate { .. } => {}
@@ -45,15 +47,16 @@ impl<'a> OtherOperations<'a> {
     }
 
     /// Whether some `replace` reaches a tensor.
-    pub(super) fn replace(&self, position: usize) -> bool {
-        self.replaced.get(position).is_some_and(|&replaced| replaced)
+    pub(super) fn replace(&self, id: TensorId) -> bool {
+        self.replaced.get(id.position()).is_some_and(|&replaced| replaced)
     }
 
     /// Whether another operation zeroes (at least) the same heads in some of these tensors.
-    pub(super) fn prune(&self, operation: &Operation, heads: &[u64], positions: &[usize]) -> bool {
-        self.heads.iter().any(|(index, theirs, scope)| {
-            *index != operation.index
-                && positions.iter().any(|&position| scope.reaches(position))
+    pub(super) fn prune(&self, operation: &Operation, heads: &[u64], tensors: &[TensorId]) -> bool {
+        let own = OperationId::new(operation.index);
+        self.heads.iter().any(|(other, theirs, scope)| {
+            *other != own
+                && tensors.iter().any(|&id| scope.reaches(id))
                 && heads.iter().all(|head| theirs.contains(head))
         })
     }

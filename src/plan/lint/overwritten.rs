@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostic::{Code, Diagnostic};
+use crate::plan::ids::StepId;
 use crate::plan::regroup::Overwritten;
 use crate::plan::step::Step;
 use crate::surgery::SurgeryFile;
@@ -22,8 +23,12 @@ pub(in crate::plan) fn notes(
     let mut notes = Vec::new();
     for mine in sorted.chunk_by(|a, b| a.step == b.step) {
         let step = mine[0].step;
-        let (Some(operation), Some(edits)) = (file.operations.get(step), steps.get(step)) else { continue };
-        let by: BTreeSet<usize> = mine.iter().map(|edit| edit.by).collect();
+        let (Some(operation), Some(edits)) =
+            (file.operations.get(step.position()), steps.get(step.position()))
+        else {
+            continue;
+        };
+        let by: BTreeSet<StepId> = mine.iter().map(|edit| edit.by).collect();
         let all = edits.edits.len();
         let message = if mine.len() == all {
             "later operations overwrite every edit of this one; it is skipped".to_owned()
@@ -34,7 +39,7 @@ pub(in crate::plan) fn notes(
         let mut diagnostic = Diagnostic::new(Code::Overwritten, message)
             .help("move the operation after the one that overwrites it, or remove it");
         diagnostic = operation.op.label_at_use(diagnostic, "");
-        for operation in by.into_iter().take(MAX_LABELS).filter_map(|by| file.operations.get(by)) {
+        for operation in by.into_iter().take(MAX_LABELS).filter_map(|by| file.operations.get(by.position())) {
             diagnostic = operation.op.label_at_use(diagnostic, "overwrites it");
         }
         notes.push(diagnostic);

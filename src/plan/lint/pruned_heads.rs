@@ -1,7 +1,7 @@
 //! Heads that are zeroed in part, or together with others.
 
 use super::other_operations::OtherOperations;
-use crate::checkpoint::TensorIndex;
+use crate::checkpoint::{TensorId, TensorIndex};
 use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
 use crate::surgery::Operation;
@@ -14,8 +14,8 @@ pub(super) fn notes(
     others: &OtherOperations<'_>,
 ) -> Vec<Diagnostic> {
     let Some(heads) = &planned.heads else { return Vec::new() };
-    let key = |position: usize| index.entries()[position].0.as_str();
-    let elsewhere = |positions: &[usize]| others.prune(operation, &heads.ids, positions);
+    let key = |id: TensorId| index[id].0.as_str();
+    let elsewhere = |tensors: &[TensorId]| others.prune(operation, &heads.ids, tensors);
     let without_output: Vec<&str> = (heads.without_output.iter())
         .filter(|module| !elsewhere(&module.output))
         .map(|module| module.parent.as_str())

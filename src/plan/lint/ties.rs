@@ -1,7 +1,8 @@
 //! Ties between embedding and head that are broken, or that edit more than was named.
 
-use crate::checkpoint::{Checkpoint, Key, Role, is_other_tower};
+use crate::checkpoint::{Checkpoint, Key, Role, TensorId, is_other_tower};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::plan::ids::StepId;
 use crate::plan::program::Program;
 use crate::plan::tie;
 use crate::surgery::SurgeryFile;
@@ -14,7 +15,7 @@ pub(in crate::plan) fn notes(
     file: &SurgeryFile,
     base: &Checkpoint,
     programs: &[Program],
-    untied: &[usize],
+    untied: &[TensorId],
 ) -> Vec<Diagnostic> {
     let broken = (!untied.is_empty()).then(|| broken(file, base, programs));
     shared(file, base, programs).into_iter().chain(broken).collect()
@@ -32,9 +33,9 @@ fn shared(file: &SurgeryFile, base: &Checkpoint, programs: &[Program]) -> Option
         return None;
     }
     let is_embedding = |key: &Key| Role::of(key) == Role::Embedding && !is_other_tower(key);
-    let edited: Vec<usize> =
+    let edited: Vec<TensorId> =
         programs.iter().filter(|program| is_embedding(program.key())).map(Program::target).collect();
-    let key = &entries[*edited.last()?].0;
+    let key = &base.weights.index[*edited.last()?].0;
     let message =
         format!("the model has no separate head: this edit of `{}` also changes the head", key.stem());
     let diagnostic = Diagnostic::new(Code::SharedEmbedding, message)
@@ -44,10 +45,10 @@ fn shared(file: &SurgeryFile, base: &Checkpoint, programs: &[Program]) -> Option
 
 fn broken(file: &SurgeryFile, base: &Checkpoint, programs: &[Program]) -> Diagnostic {
     let index = &base.weights.index;
-    let (heads, embeddings): (Vec<usize>, Vec<usize>) = tie::pairs(index).into_iter().unzip();
-    let name = |positions: &[usize]| index.entries()[positions[positions.len() - 1]].0.stem().to_owned();
+    let (heads, embeddings): (Vec<TensorId>, Vec<TensorId>) = tie::pairs(index).into_iter().unzip();
+    let name = |side: &[TensorId]| index[side[side.len() - 1]].0.stem().to_owned();
     let (head, embedding) = (name(&heads), name(&embeddings));
-    let edited = |side: &[usize]| programs.iter().any(|program| side.contains(&program.target()));
+    let edited = |side: &[TensorId]| programs.iter().any(|program| side.contains(&program.target()));
     let (message, help) = match (edited(&heads), edited(&embeddings)) {
         (true, false) => (
             format!("`{head}` is tied to `{embedding}` and only the head is edited: the tie is broken"),
@@ -71,15 +72,16 @@ fn label_acting(
     diagnostic: Diagnostic,
     file: &SurgeryFile,
     programs: &[Program],
-    is_meant: impl Fn(usize) -> bool,
+    is_meant: impl Fn(TensorId) -> bool,
 ) -> Diagnostic {
-    let mut steps: Vec<usize> = programs
+    let mut steps: Vec<StepId> = programs
         .iter()
         .filter(|program| is_meant(program.target()))
         .flat_map(|program| program.actions().iter().map(|(step, _)| *step))
         .collect();
     steps.sort_unstable();
     steps.dedup();
-    let operations = steps.into_iter().take(MAX_LABELS).filter_map(|step| file.operations.get(step));
+    let operations =
+        steps.into_iter().take(MAX_LABELS).filter_map(|step| file.operations.get(step.position()));
     operations.fold(diagnostic, |diagnostic, operation| operation.pattern.label_at_use(diagnostic, ""))
 }

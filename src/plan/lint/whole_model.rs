@@ -7,6 +7,7 @@ use crate::checkpoint::{Checkpoint, Origin};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::plan::action::Share;
 use crate::plan::donor::{Donor, Donors};
+use crate::plan::ids::DonorId;
 use crate::plan::program::Program;
 use crate::surgery::{Kind, SurgeryFile};
 
@@ -23,12 +24,12 @@ pub(in crate::plan) fn notes(
             Some((source, donors.get(source)?))
         })
     };
-    let added: BTreeSet<usize> = adds().map(|(_, (place, _))| place).collect();
+    let added: BTreeSet<DonorId> = adds().map(|(_, (place, _))| place).collect();
     let has_all: Vec<bool> = donors
         .list
         .iter()
         .enumerate()
-        .map(|(place, donor)| added.contains(&place) && has_all_of(donor, base))
+        .map(|(place, donor)| added.contains(&DonorId::new(place)) && has_all_of(donor, base))
         .collect();
     if !has_all.contains(&true) {
         return Vec::new();
@@ -56,7 +57,7 @@ pub(in crate::plan) fn notes(
 
 /// The donors of whole models that a program adds, unless their weights make a difference (sum 0) or, with the base's, a
 /// mean (sum 1).
-fn unbalanced_in(program: &Program, has_all: &[bool]) -> Vec<usize> {
+fn unbalanced_in(program: &Program, has_all: &[bool]) -> Vec<DonorId> {
     const TOLERANCE: f64 = 1e-3;
     let (mut base, mut whole, mut added) = (1.0, 0.0, Vec::new());
     for (_, action) in program.actions() {
@@ -66,7 +67,7 @@ fn unbalanced_in(program: &Program, has_all: &[bool]) -> Vec<usize> {
                 whole *= factor;
             }
             Share::Added(donor, alpha) => {
-                if has_all.get(donor.donor) == Some(&true) {
+                if has_all.get(donor.donor.position()) == Some(&true) {
                     whole += alpha;
                     added.push(donor.donor);
                 }

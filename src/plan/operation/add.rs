@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use super::blendable;
+use crate::checkpoint::TensorId;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, finite};
 use crate::plan::scope::Scope;
 use crate::plan::working_precision::working;
-use crate::surgery::{Operation, Spanned};
+use crate::surgery::{OpName, Operation, Spanned};
 
 pub(super) fn plan(
     context: &Context<'_>,
@@ -22,7 +23,7 @@ pub(super) fn plan(
     let targets = blendable::targets(context, operation, scope, &mut faults);
     faults.report(planned, &operation.pattern);
     finite(context, planned, "alpha", alpha, targets.iter().copied());
-    let zero = |&t: &usize| working(context.entry(t).1.dtype, alpha.value) == Some(0.0);
+    let zero = |&t: &TensorId| working(context.entry(t).1.dtype, alpha.value) == Some(0.0);
     if !targets.is_empty() && targets.iter().all(zero) {
         let message = if alpha.value == 0.0 {
             "an alpha of 0 changes nothing".to_owned()
@@ -36,7 +37,7 @@ pub(super) fn plan(
     let Some((place, donor)) = context.donors.get(source) else { return };
     let mut faults = Faults::default();
     for target in targets {
-        if let Some((position, key)) = blendable::partner(context, donor, target, "add", &mut faults) {
+        if let Some((position, key)) = blendable::partner(context, donor, target, OpName::Add, &mut faults) {
             let donor = planned.uses(place, position, key);
             planned.edit(target, Action::Add { donor, alpha: alpha.value });
         }

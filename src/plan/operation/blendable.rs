@@ -1,13 +1,13 @@
 //! What `add` and `interpolate` require of base and donor: dense floats, the same key, the same shape.
 
-use crate::checkpoint::{Dtype, Key};
+use crate::checkpoint::{Dtype, Key, TensorId};
 use crate::diagnostic::Code;
 use crate::plan::donor::Donor;
 use crate::plan::planned_operation::{Context, Faults, unusable};
 use crate::plan::scope::{Scope, What, units};
 use crate::plan::suggest;
 use crate::plan::working_precision::Class;
-use crate::surgery::Operation;
+use crate::surgery::{OpName, Operation};
 
 /// The matched tensors that arithmetic with a donor is defined for; everything else is counted.
 pub(super) fn targets(
@@ -15,7 +15,7 @@ pub(super) fn targets(
     operation: &Operation,
     scope: &Scope,
     faults: &mut Faults,
-) -> Vec<usize> {
+) -> Vec<TensorId> {
     let op = operation.op.value;
     let mut targets = Vec::new();
     for unit in units(context.facts, scope) {
@@ -47,10 +47,10 @@ pub(super) fn targets(
 pub(super) fn partner<'d>(
     context: &Context<'_>,
     donor: &'d Donor,
-    target: usize,
-    op: &str,
+    target: TensorId,
+    op: OpName,
     faults: &mut Faults,
-) -> Option<(usize, &'d Key)> {
+) -> Option<(TensorId, &'d Key)> {
     let (key, info) = context.entry(target);
     let written = &donor.written;
     let Some((position, theirs, other)) = donor.find(key.as_str()) else {
@@ -112,8 +112,8 @@ pub(super) fn unloadable(faults: &mut Faults, donor: &str, key: &Key, dtype: Dty
     );
 }
 
-fn alternatives(op: &str) -> &'static str {
-    if op == "add" {
+fn alternatives(op: OpName) -> &'static str {
+    if op == OpName::Add {
         "use the unquantized base, or dequantize this one with `mlx_lm.convert --dequantize`; or match float tensors such \
          as norms, or `.scales` and `.biases` where the donor has them"
     } else {

@@ -6,7 +6,7 @@ use super::blendable;
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation};
 use crate::plan::scope::Scope;
-use crate::surgery::{Method, Operation, Spanned};
+use crate::surgery::{Method, OpName, Operation, Spanned};
 
 /// The fields of the operation.
 pub(super) struct Fields<'f> {
@@ -32,7 +32,7 @@ pub(super) fn plan(
             None => vec![None; targets.len()],
             Some((place, donor)) => targets
                 .iter()
-                .map(|&target| blendable::partner(context, donor, target, "interpolate", &mut faults))
+                .map(|&target| blendable::partner(context, donor, target, OpName::Interpolate, &mut faults))
                 .map(|found| found.map(|(position, key)| (place, position, key)))
                 .collect(),
         };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::blendable;
-use crate::checkpoint::{AffineSet, Dtype, Key, Packing, TensorInfo, packing};
+use crate::checkpoint::{AffineSet, Dtype, Key, Packing, TensorId, TensorInfo, packing};
 use crate::diagnostic::Code;
 use crate::plan::action::Action;
 use crate::plan::donor::Donor;
@@ -61,13 +61,13 @@ fn headless(unit: &Unit, faults: &mut Faults) -> bool {
     true
 }
 
-type Found<'d> = (usize, &'d Key);
+type Found<'d> = (TensorId, &'d Key);
 
 /// The donor's tensor for a tensor on its own.
 fn single<'d>(
     context: &Context<'_>,
     donor: &'d Donor,
-    target: usize,
+    target: TensorId,
     theirs: &str,
     faults: &mut Faults,
 ) -> Option<Found<'d>> {
@@ -85,7 +85,7 @@ fn whole_set<'d>(
     set: &AffineSet,
     theirs: &str,
     faults: &mut Faults,
-) -> Option<Vec<(usize, Found<'d>)>> {
+) -> Option<Vec<(TensorId, Found<'d>)>> {
     let (stem, suffix) = theirs.rsplit_once('.').unwrap_or((theirs, ""));
     let (codes, scales, biases) = (theirs.to_owned(), format!("{stem}.scales"), format!("{stem}.biases"));
     if matches!(suffix, "scales" | "biases") && donor.find(&format!("{stem}.weight")).is_some() {
@@ -137,7 +137,7 @@ fn whole_set<'d>(
 fn same(
     context: &Context<'_>,
     donor: &Donor,
-    target: usize,
+    target: TensorId,
     (theirs, other): (&Key, &TensorInfo),
     faults: &mut Faults,
 ) -> bool {

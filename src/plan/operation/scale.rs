@@ -1,5 +1,6 @@
 //! `scale`: dense tensors take the factor; an affine set takes it once, in its scales and biases.
 
+use crate::checkpoint::TensorId;
 use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, finite, unusable};
@@ -53,7 +54,7 @@ pub(super) fn plan(
         planned.report(operation.pattern.label_at_use(diagnostic, ""));
     }
     finite(context, planned, "factor", factor, targets.iter().copied());
-    let one = |&t: &usize| working(context.entry(t).1.dtype, factor.value) == Some(1.0);
+    let one = |&t: &TensorId| working(context.entry(t).1.dtype, factor.value) == Some(1.0);
     if !targets.is_empty() && targets.iter().all(one) {
         let message = if factor.value.to_bits() == 1f64.to_bits() {
             "a factor of 1 changes nothing".to_owned()

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::plan::action::{Parameter, method_name};
+use crate::plan::action::Parameter;
 pub use crate::plan::digest::FORMAT_VERSION;
 use crate::plan::{Action, Edit, Plan, Region, Step, Summary, TensorRef};
 
@@ -21,11 +21,11 @@ fn operation(plan: &Plan, step: &Step) -> Value {
     let Step { index, name, op, line, matched, skipped, restored: _, edits } = step;
     let edits: Vec<Value> = edits.iter().map(|one| edit(plan, one)).collect();
     let mut object = Map::new();
-    object.insert("index".to_owned(), json!(index));
+    object.insert("index".to_owned(), json!(index.position()));
     if let Some(name) = name {
         object.insert("name".to_owned(), json!(name));
     }
-    object.insert("op".to_owned(), json!(op));
+    object.insert("op".to_owned(), json!(op.name()));
     object.insert("line".to_owned(), json!(line));
     object.insert("matched".to_owned(), json!(matched));
     object.insert("skipped".to_owned(), json!(skipped));
@@ -34,7 +34,7 @@ fn operation(plan: &Plan, step: &Step) -> Value {
 }
 
 fn edit(plan: &Plan, edit: &Edit) -> Value {
-    let (key, info) = &plan.base().weights.index.entries()[edit.target];
+    let (key, info) = &plan.base().weights.index[edit.target];
     json!({
         "tensor": key.as_str(),
         "dtype": info.dtype,
@@ -44,14 +44,14 @@ fn edit(plan: &Plan, edit: &Edit) -> Value {
 }
 
 fn action(plan: &Plan, action: &Action) -> Value {
-    let donor = |TensorRef { donor, key }: &TensorRef| json!({ "file": plan.donors()[*donor].written, "tensor": key.as_str() });
+    let donor = |TensorRef { donor, key }: &TensorRef| json!({ "file": plan.donor(*donor).written, "tensor": key.as_str() });
     let mut object = Map::new();
     object.insert("kind".to_owned(), action.kind().into());
     for (name, parameter) in action.parameters() {
         let value = match parameter {
             Parameter::Number(number) => json!(number),
             Parameter::Donor(tensor) => donor(tensor),
-            Parameter::Method(method) => method_name(method).into(),
+            Parameter::Method(method) => method.name().into(),
             Parameter::Region(region) => self::region(region),
         };
         object.insert(name.to_owned(), value);

@@ -35,11 +35,11 @@ impl Subject {
 
 /// The edits of a step; members of an affine set with the same edit are joined.
 pub(super) fn subjects(plan: &Plan, edits: &[Edit], look: Look) -> Vec<(String, Subject)> {
-    let entries = plan.base().weights.index.entries();
+    let index = &plan.base().weights.index;
     let mut places = HashMap::new();
     let mut modules: Vec<(&str, Vec<&Edit>)> = Vec::new();
     for edit in edits {
-        let stem = entries[edit.target].0.stem();
+        let stem = index[edit.target].0.stem();
         let place = *places.entry(stem).or_insert_with(|| {
             modules.push((stem, Vec::new()));
             modules.len() - 1
@@ -53,7 +53,7 @@ pub(super) fn subjects(plan: &Plan, edits: &[Edit], look: Look) -> Vec<(String, 
             continue;
         }
         subjects.extend(edits.iter().map(|edit| {
-            let (key, info) = &entries[edit.target];
+            let (key, info) = &index[edit.target];
             let (form, region) = (form(info.dtype, &info.shape), edit.action.region().text(look));
             let tied_to = tied_to(&info.origin).map(Key::to_string);
             (key.to_string(), Subject { form, members: Vec::new(), region, tied_to })
@@ -91,15 +91,15 @@ fn affine(plan: &Plan, edits: &[&Edit], look: Look) -> Option<Subject> {
         || "bits unknown".to_owned(),
         |format| format!("{} bits, groups of {}", format.bits, format.group_size),
     );
-    let (_, info) = &base.weights.index.entries()[first.target];
+    let (_, info) = &base.weights.index[first.target];
     let tied_to = tied_to(&info.origin).map(|key| key.stem().to_owned());
     Some(Subject { form, members, region, tied_to })
 }
 
 /// Every tensor by itself: dtype, shape and action.
 pub(super) fn one_edit(plan: &Plan, edit: &Edit, look: Look) -> (String, String) {
-    let (key, info) = &plan.base().weights.index.entries()[edit.target];
-    let donor = |from: &TensorRef| format!("{} of {}", from.key, plan.donors()[from.donor].written);
+    let (key, info) = &plan.base().weights.index[edit.target];
+    let donor = |from: &TensorRef| format!("{} of {}", from.key, plan.donor(from.donor).written);
     let action = edit.action.text(look, donor);
     (key.to_string(), format!("{}  {action}", form(info.dtype, &info.shape)))
 }

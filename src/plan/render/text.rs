@@ -10,7 +10,7 @@ use crate::diagnostic::fold::{fold, runs};
 use crate::diagnostic::words::{count, parameter};
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::plan::{Edit, Plan, Step};
-use crate::surgery::{Granularity, Kind, Method, Operation, Spanned, SurgeryFile};
+use crate::surgery::{Granularity, Kind, Operation, Spanned, SurgeryFile};
 
 /// Indentation of an operation's paragraph.
 const BODY: usize = 7;
@@ -40,7 +40,7 @@ pub fn explain(plan: &Plan, file: &SurgeryFile, look: Look, detail: Detail) -> S
     let (mine, general) = by_operation(shown, &file.operations);
     let mut paragraphs: Vec<(&[Edit], String)> = Vec::new();
     for (place, step) in plan.steps().iter().enumerate() {
-        let found = file.operations.binary_search_by_key(&step.index, |operation| operation.index);
+        let found = file.operations.binary_search_by_key(&step.index.position(), |operation| operation.index);
         let Some(operation) = found.ok().and_then(|at| file.operations.get(at)) else { continue };
         out.push('\n');
         out.push_str(&title(file, step, operation, look));
@@ -123,7 +123,7 @@ fn stored(plan: &Plan) -> usize {
 
 /// `  1  scale × 0.95                 surgery.yaml:3`
 fn title(file: &SurgeryFile, step: &Step, operation: &Operation, look: Look) -> String {
-    let number = format!("{:>3}  ", step.index + 1);
+    let number = format!("{:>3}  ", step.index.position() + 1);
     let mut text = describe(file, operation, look);
     if let Some(name) = &step.name {
         let _ = write!(text, "  {} {name}", look.either("·", "-"));
@@ -178,10 +178,7 @@ fn describe(file: &SurgeryFile, operation: &Operation, look: Look) -> String {
             look.either("→", "->"),
             donor(&source_b.value),
             parameter(ratio.value),
-            match method.value {
-                Method::Lerp => "lerp",
-                Method::Slerp => "slerp",
-            }
+            method.value
         ),
     }
 }

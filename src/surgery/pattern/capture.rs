@@ -1,9 +1,9 @@
-//! What each `*` of a pattern stands for, where other parts than texts make that a search. It visits each pair of
-//! instruction and position once at most (Cox, "Regular expression matching: the virtual machine approach", 2009).
+//! What each `*` of a pattern captures, where parts other than text require a search. The search visits each pair of
+//! instruction and position at most once (Cox, "Regular expression matching: the virtual machine approach", 2009).
 
-use super::Part;
+use super::part::Part;
 
-/// The most pairs of instruction and position that a search for captures may have to remember (32 MB of bits).
+/// Pairs of instruction and position that a search may remember (32 MB of bits).
 const MAX_VISITS: usize = 1 << 28;
 
 /// A pattern as instructions.
@@ -13,17 +13,18 @@ pub(super) struct Program {
     stars: usize,
 }
 
+/// An instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     /// This character, then the next instruction.
     Sign(char),
     /// A character that this part accepts.
     Of(Part),
-    /// Here the capture of a `*` begins (even) or ends (odd).
+    /// The capture of a `*` begins (even) or ends (odd) here.
     Save(usize),
-    /// Go on at either place, the first preferred.
+    /// Continue at either place, preferring the first.
     Split(usize, usize),
-    /// Go on there.
+    /// Continue there.
     Jump(usize),
     /// The key must end here.
     End,
@@ -47,7 +48,7 @@ impl Program {
                     self.either(alternatives.len(), |program, at| program.sequence(&alternatives[at]));
                 }
                 Part::Numbers(numbers) => {
-                    // A pattern has 4,096 of them at most.
+                    // A pattern has at most 4,096 of them.
                     let texts: Vec<String> = numbers.clone().map(|number| number.to_string()).collect();
                     self.either(texts.len(), |program, at| {
                         program.code.extend(texts[at].chars().map(Step::Sign));
@@ -69,7 +70,7 @@ impl Program {
         self.code.push(Step::Save(slot + 1));
     }
 
-    /// One of `count` alternatives, each of which `alternative` writes.
+    /// One of `count` alternatives; `alternative` writes each.
     fn either(&mut self, count: usize, alternative: impl Fn(&mut Self, usize)) {
         let mut exits = Vec::new();
         for at in 0..count {
@@ -91,7 +92,7 @@ impl Program {
         }
     }
 
-    /// What each star takes; depth first, in order of preference, never twice through the same place.
+    /// What each star captures; depth first, in order of preference, through no place twice.
     pub(super) fn captures<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
         let width = key.len() + 1;
         let visits = self.code.len().checked_mul(width).filter(|visits| *visits <= MAX_VISITS)?;
@@ -145,12 +146,15 @@ impl Step {
         match self {
             Step::Sign(wanted) => sign == *wanted,
             Step::Of(part) => part.accepts(sign),
-            _ => false,
+            Step::Save(_) | Step::Split(..) | Step::Jump(_) | Step::End => false,
         }
     }
 }
 
+/// What to try when the current path fails.
 enum Branch {
+    /// This instruction at this position.
     Go(usize, usize),
+    /// Give a slot its earlier value back.
     Restore(usize, usize),
 }

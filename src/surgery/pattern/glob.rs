@@ -1,120 +1,85 @@
-//! A pattern in globset's dialect, for a second opinion in tests. It is written so that none of globset's special cases
-//! can arise: no `**`, every literal sign escaped, classes that begin and end as they must.
+//! [`Pattern`]: a checked glob.
 
-use std::fmt::Write;
+use super::parse::{PatternError, parse};
+use super::part::Part;
+use crate::diagnostic::Span;
 
-use globset::{Error, Glob, GlobBuilder};
-
-use super::Part;
-
-pub(super) fn compile(parts: &[Part]) -> Result<Glob, Error> {
-    let mut text = String::new();
-    write_parts(parts, &mut text);
-    GlobBuilder::new(&text).literal_separator(false).backslash_escape(true).build()
+/// A checked glob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    text: String,
+    wildcards: usize,
+    /// The first `*` within braces, which cannot capture.
+    braced_star: Option<Span>,
 }
 
-fn write_parts(parts: &[Part], out: &mut String) {
-    let mut after_star = false;
-    for part in parts {
-        match part {
-            // Two are as good as one here, and `**` has a meaning of its own in globset.
-            Part::Star if after_star => {}
-            Part::Star => out.push('*'),
-            Part::One => out.push('?'),
-            Part::Text(text) => text.chars().for_each(|sign| write_literal(sign, out)),
-            Part::Class { negated, ranges } => write_class(*negated, ranges, out),
-            Part::Numbers(numbers) => {
-                for (at, number) in numbers.clone().enumerate() {
-                    out.push(if at == 0 { '{' } else { ',' });
-                    out.push_str(&number.to_string());
-                }
-                out.push('}');
-            }
-            Part::Either(alternatives) => {
-                for (at, alternative) in alternatives.iter().enumerate() {
-                    out.push(if at == 0 { '{' } else { ',' });
-                    write_parts(alternative, out);
-                }
-                out.push('}');
-            }
-        }
-        after_star = matches!(part, Part::Star);
+/// Braces of a pattern, not nested in others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Byte offsets in the pattern, braces included.
+    pub span: Span,
+    /// The alternatives as written, with numeric ranges expanded.
+    pub alternatives: Vec<String>,
+}
+
+impl Pattern {
+    /// Checks a glob.
+    ///
+    /// # Errors
+    /// The first mistake, with its place.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let parsed = parse(text)?;
+        Ok(Self { text: text.to_owned(), wildcards: parsed.wildcards, braced_star: parsed.braced_star })
+    }
+
+    /// As written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The number of `*`.
+    #[must_use]
+    pub fn wildcards(&self) -> usize {
+        self.wildcards
+    }
+
+    /// The place of the first `*` within braces; a pattern that has one cannot capture.
+    #[must_use]
+    pub fn braced_star(&self) -> Option<Span> {
+        self.braced_star.clone()
+    }
+
+    /// The outermost braces, from left to right.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Group> {
+        let groups = parse(&self.text).map(|parsed| parsed.groups).unwrap_or_default();
+        let text = |span: Span| self.text.get(span).unwrap_or_default();
+        let group = |(span, alternatives): (Span, Vec<Span>)| {
+            let alternatives = alternatives.into_iter().flat_map(|alternative| expanded(text(alternative)));
+            Group { span, alternatives: alternatives.collect() }
+        };
+        groups.into_iter().map(group).collect()
+    }
+
+    /// The pattern with one alternative in place of a group.
+    #[must_use]
+    pub fn narrowed(&self, group: &Group, alternative: &str) -> Option<Self> {
+        let (before, after) = (self.text.get(..group.span.start)?, self.text.get(group.span.end..)?);
+        Self::parse(&format!("{before}{alternative}{after}")).ok()
+    }
+
+    /// Its parts.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        parse(&self.text).map(|parsed| parsed.parts).unwrap_or_default()
     }
 }
 
-fn write_literal(sign: char, out: &mut String) {
-    if !sign.is_alphanumeric() && !matches!(sign, '.' | '_' | '-') {
-        out.push('\\');
+/// The numbers of a range, or an alternative as it is.
+fn expanded(alternative: &str) -> Vec<String> {
+    let numbers = alternative.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    match numbers {
+        Some((from, to)) => (from..=to).map(|number: u64| number.to_string()).collect(),
+        None => vec![alternative.to_owned()],
     }
-    out.push(sign);
-}
-
-/// globset's classes know no escapes: `]` must be first, `-` last, `!` and `^` not first, `[` not before `:`.
-fn write_class(negated: bool, ranges: &[(char, char)], out: &mut String) {
-    let (mut close, mut dash, mut other, mut marks) = (false, false, String::new(), String::new());
-    for &(low, high) in ranges {
-        for (low, high) in split(low, high) {
-            match (low, high) {
-                (']', ']') => close = true,
-                ('-', '-') => dash = true,
-                ('!' | '^' | '[', _) if low == high => marks.push(low),
-                _ if low == high => other.push(low),
-                _ => {
-                    // Writing to a String cannot fail.
-                    let _ = write!(other, "{low}-{high}");
-                }
-            }
-        }
-    }
-    // `[^]` and `[!]` alone would be negations: such signs, alone, need no class.
-    if !negated && !close && !dash && other.is_empty() {
-        let mut signs: Vec<char> = marks.chars().collect();
-        signs.sort_unstable();
-        signs.dedup();
-        for (at, sign) in signs.iter().enumerate() {
-            out.push_str(if at == 0 { "{\\" } else { ",\\" });
-            out.push(*sign);
-        }
-        out.push('}');
-        return;
-    }
-    out.push('[');
-    if negated {
-        out.push('!');
-    }
-    if close {
-        out.push(']');
-    }
-    out.push_str(&other);
-    // A mark may not be first, but the dash may, and then it stands for itself.
-    let dash_first = dash && !close && other.is_empty() && !negated;
-    if dash_first {
-        out.push('-');
-    }
-    out.push_str(&marks);
-    if dash && !dash_first {
-        out.push('-');
-    }
-    out.push(']');
-}
-
-/// A range without the signs that have a meaning within a class, and those signs by themselves.
-fn split(low: char, high: char) -> Vec<(char, char)> {
-    let mut pieces = Vec::new();
-    let mut from = u32::from(low);
-    let last = u32::from(high);
-    for special in ['!', '-', '[', ']', '^'].map(u32::from) {
-        if from <= special && special <= last {
-            if from < special {
-                pieces.push((from, special - 1));
-            }
-            pieces.push((special, special));
-            from = special + 1;
-        }
-    }
-    if from <= last {
-        pieces.push((from, last));
-    }
-    let piece = |(from, to): (u32, u32)| Some((char::from_u32(from)?, char::from_u32(to)?));
-    pieces.into_iter().filter_map(piece).collect()
 }

@@ -5,11 +5,13 @@ use std::sync::OnceLock;
 use memchr::memmem::Finder;
 
 use super::capture::Program;
-use super::{Captures, Part, Pattern, places};
+use super::glob::Pattern;
+use super::part::Part;
+use super::places;
+use super::template::Captures;
 
-/// A pattern taken apart: the text that every match begins with, the one that it ends with, and what is between. Most
-/// keys are told by the ends; most patterns have nothing but texts between their `*`, which are then found one after the
-/// other.
+/// A pattern taken apart: the text that every match begins with, the text that it ends with, and what is between. The
+/// ends decide for most keys. Most patterns have only text between their `*`, which is found from left to right.
 #[derive(Debug)]
 pub struct Matcher {
     head: String,
@@ -19,12 +21,12 @@ pub struct Matcher {
     program: OnceLock<Program>,
 }
 
-/// What a pattern has between its ends.
+/// What is between a pattern's ends.
 #[derive(Debug)]
 enum Body {
     /// Nothing: no wildcard.
     Nothing,
-    /// `*` before, between and behind these texts, some of which may be empty.
+    /// `*` before, between and after these texts, some of which may be empty.
     Texts(Vec<Finder<'static>>),
     /// Anything else, in which this text must occur.
     Parts(Vec<Part>, Option<Box<Finder<'static>>>),
@@ -53,7 +55,7 @@ impl Matcher {
         Self { head, tail, body: Body::new(parts), can_capture, program: OnceLock::new() }
     }
 
-    /// What every matching key begins with.
+    /// The text that every matching key begins with.
     #[must_use]
     pub fn head(&self) -> &str {
         &self.head
@@ -73,10 +75,9 @@ impl Matcher {
         }
     }
 
-    /// What each `*` matched: from the left, each takes the shortest text that lets the rest match, and of
-    /// alternatives the first that does. `None` when the key does not match, when a `*` stands in braces, or when
-    /// a pattern of many alternatives and a key are both so long (thousands of characters) that the search would not
-    /// be cheap.
+    /// What each `*` captures: from the left, the shortest text that lets the rest match, with the first alternatives
+    /// that do. `None` if the key does not match, if a `*` is within braces, or if a pattern of many alternatives and a key
+    /// are both so long (thousands of characters) that the search would be expensive.
     #[must_use]
     pub fn captures<'k>(&self, key: &'k str) -> Option<Captures<'k>> {
         let inner = self.inner(key).filter(|_| self.can_capture)?;
@@ -91,9 +92,23 @@ impl Matcher {
         found.map(Captures)
     }
 
-    /// A key without the ends that it has in common with every match.
+    /// A key without the ends that every match has.
     fn inner<'k>(&self, key: &'k str) -> Option<&'k str> {
         key.strip_prefix(self.head.as_str())?.strip_suffix(self.tail.as_str())
+    }
+}
+
+impl Pattern {
+    /// Whether the whole key matches. For many keys, use a [`Matcher`].
+    #[must_use]
+    pub fn matches(&self, key: &str) -> bool {
+        Matcher::new(self).matches(key)
+    }
+
+    /// What each `*` captures, as by [`Matcher::captures`].
+    #[must_use]
+    pub fn captures<'k>(&self, key: &'k str) -> Option<Captures<'k>> {
+        Matcher::new(self).captures(key)
     }
 }
 
@@ -124,7 +139,7 @@ impl Body {
     }
 }
 
-/// Finds texts one after the other, each as early as it can be, and tells what is before, between and behind them.
+/// Finds texts from left to right, each as early as possible, and passes on what is before, between and after them.
 fn find_all<'k>(texts: &[Finder<'_>], inner: &'k str, mut tell: impl FnMut(&'k str)) -> bool {
     let mut rest = inner;
     for text in texts {

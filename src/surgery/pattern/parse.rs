@@ -1,40 +1,52 @@
-//! Reading a pattern, character by character; the first mistake ends it, with its place.
+//! Parsing a pattern, character by character, up to the first mistake.
 
-use super::{Part, PatternError};
+use super::part::Part;
 use crate::diagnostic::Span;
 
-/// The longest pattern, in bytes. Keys have a hundred or two.
+/// Bytes of the longest pattern. Keys have about a hundred.
 const MAX_LENGTH: usize = 4096;
-/// The most values that the numeric ranges of one pattern may have together.
+/// Values that the numeric ranges of one pattern may have together.
 const MAX_VALUES: u64 = 4096;
-/// How deep braces may stand in braces.
+/// How deep braces may be nested.
 const MAX_DEPTH: usize = 8;
 
-/// A pattern's parts and what is asked of it most.
+/// A mistake in a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternError {
+    /// Byte offsets in the pattern.
+    pub span: Span,
+    /// What is wrong: a lowercase fragment.
+    pub message: String,
+    /// How to fix it.
+    pub help: Option<String>,
+}
+
+/// A parsed pattern.
 pub(super) struct Parsed {
     pub(super) parts: Vec<Part>,
     pub(super) wildcards: usize,
     pub(super) braced_star: Option<Span>,
-    /// The braces that stand in no others, and the alternatives in each.
+    /// The outermost braces, and the alternatives in each.
     pub(super) groups: Vec<(Span, Vec<Span>)>,
 }
 
+/// Parses a pattern.
 pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
     if text.is_empty() {
-        return Err(error(0..0, "the pattern is empty", "`*` matches every key"));
+        return Err(error(0..0, "the pattern is empty", "write `*` to match every key"));
     }
     if text.len() > MAX_LENGTH {
         return Err(error(
             MAX_LENGTH..text.len(),
             format!("the pattern is longer than {MAX_LENGTH} bytes"),
-            "use wildcards, or several operations",
+            "use wildcards or several operations",
         ));
     }
     if let Some((at, sign)) = text.char_indices().find(|(_, sign)| sign.is_control()) {
         return Err(error(
             at..at + sign.len_utf8(),
             if sign == '\n' { "the pattern has a line break" } else { "the pattern has a control character" },
-            "keys have none: write the pattern in one line, in quotes",
+            "write the pattern in one line, in quotes",
         ));
     }
     let mut reader =
@@ -43,6 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, PatternError> {
     Ok(Parsed { parts, wildcards: reader.wildcards, braced_star: reader.braced_star, groups: reader.groups })
 }
 
+/// A pattern being parsed, and what is known of it so far.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -64,7 +77,7 @@ impl Reader<'_> {
                 '}' => {
                     return Err(error(
                         start..start + 1,
-                        "this `}` closes nothing",
+                        "this `}` closes no brace",
                         "write `\\}` where the key itself has a brace",
                     ));
                 }
@@ -99,14 +112,14 @@ impl Reader<'_> {
         let start = self.at;
         match self.bump() {
             Some('\\') => self.bump().ok_or_else(|| {
-                error(start..self.at, "a `\\` at the end escapes nothing", "drop it, or write `\\\\`")
+                error(start..self.at, "a `\\` at the end escapes nothing", "remove it, or write `\\\\`")
             }),
             Some(sign) => Ok(sign),
-            None => Err(error(start..start, "the pattern ends too early", "finish it")),
+            None => Err(error(start..start, "the pattern is incomplete", "complete it")),
         }
     }
 
-    /// `[…]`. A `]` right at the beginning, and a `-` at either end, stand for themselves.
+    /// `[…]`. A `]` at the beginning and a `-` at either end are literal.
     fn class(&mut self) -> Result<Part, PatternError> {
         let open = self.at;
         self.bump();
@@ -132,7 +145,7 @@ impl Reader<'_> {
                 Some('[') if self.rest().starts_with("[:") => {
                     return Err(error(
                         start..start + 2,
-                        "named character classes are not part of the dialect",
+                        "patterns have no named character classes",
                         "write the range, such as `[a-z]` or `[0-9]`",
                     ));
                 }
@@ -148,7 +161,7 @@ impl Reader<'_> {
                 return Err(error(
                     start..self.at,
                     format!("the range from `{low}` to `{high}` is empty"),
-                    format!("write it the other way round: `{high}-{low}`"),
+                    format!("write `{high}-{low}`"),
                 ));
             }
             ranges.push((low, high));
@@ -161,11 +174,7 @@ impl Reader<'_> {
         self.bump();
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(error(
-                open..self.at,
-                "braces stand too deep in braces",
-                "write the alternatives out",
-            ));
+            return Err(error(open..self.at, "braces are nested too deeply", "write the alternatives out"));
         }
         let mut alternatives = Vec::new();
         let mut texts = Vec::new();
@@ -185,7 +194,7 @@ impl Reader<'_> {
                     return Err(error(
                         span.start.saturating_sub(1)..self.at,
                         "an alternative is empty",
-                        "name what may stand there, or drop the comma; for nothing or something, use two operations",
+                        "write the alternative, or remove the comma; to match nothing or something, use two operations",
                     ));
                 }
                 Some(end) => {
@@ -210,7 +219,7 @@ impl Reader<'_> {
     /// An alternative written as `a..b`.
     fn range(&mut self, span: &Span) -> Result<Option<Part>, PatternError> {
         let text = self.text.get(span.clone()).unwrap_or_default();
-        // Braces and classes within have dots of their own.
+        // Nested braces and classes may contain dots.
         let (Some((low, high)), true) = (text.split_once(".."), outside_groups(text).contains("..")) else {
             return Ok(None);
         };
@@ -219,14 +228,14 @@ impl Reader<'_> {
         if !digits(low) || !digits(high) {
             return refuse(
                 format!("`{text}` is not a range of numbers"),
-                "a range has a whole number on both sides, such as `{0..15}`; write `\\.` for a dot of the key"
+                "write whole numbers on both sides, such as `{0..15}`; write `\\.` for a dot of the key"
                     .to_owned(),
             );
         }
         if let Some(padded) = [low, high].into_iter().find(|side| side.len() > 1 && side.starts_with('0')) {
             return refuse(
                 format!("`{padded}` has leading zeros"),
-                "keys count without them: write the plain number".to_owned(),
+                "write the number without them, as keys do".to_owned(),
             );
         }
         let (Ok(from), Ok(to)) = (low.parse::<u64>(), high.parse::<u64>()) else {
@@ -235,14 +244,14 @@ impl Reader<'_> {
         if from > to {
             return refuse(
                 format!("the range from {from} to {to} is empty"),
-                format!("write it the other way round: `{{{to}..{from}}}`"),
+                format!("write `{{{to}..{from}}}`"),
             );
         }
         self.values = self.values.saturating_add((to - from).saturating_add(1));
         if self.values > MAX_VALUES {
             return refuse(
                 format!("the range has more than {MAX_VALUES} values"),
-                "use `*` where every number is meant".to_owned(),
+                "use `*` to match every number".to_owned(),
             );
         }
         Ok(Some(Part::Numbers(from..=to)))
@@ -263,7 +272,7 @@ impl Reader<'_> {
     }
 }
 
-/// An alternative without what stands in braces and brackets within it, and without what is escaped.
+/// An alternative without nested braces and brackets, and without escapes.
 fn outside_groups(alternative: &str) -> String {
     let (mut braces, mut class, mut outside) = (0_usize, false, String::new());
     let mut signs = alternative.chars();

@@ -1,11 +1,11 @@
-//! Running a pattern's parts over a key: of each part, all the places where it can end, given those where it can begin.
-//! Nothing is tried twice, so the time is at most the product of both lengths, whatever the pattern.
+//! Matching a pattern's parts with a key: for each part, all places where it can end, given those where it can begin.
+//! No place is tried twice, so the time is at most the product of both lengths.
 
 use std::ops::RangeInclusive;
 
 use memchr::memmem::Finder;
 
-use super::Part;
+use super::part::Part;
 
 /// Whether parts match a whole text.
 pub(super) fn matches(parts: &[Part], text: &str) -> bool {
@@ -14,7 +14,7 @@ pub(super) fn matches(parts: &[Part], text: &str) -> bool {
     run(parts, text, start).has(text.len())
 }
 
-/// Where parts can end that can begin at some places.
+/// The places where parts can end that begin at `now`.
 fn run(parts: &[Part], text: &str, mut now: Places) -> Places {
     let mut next = Places::none(text);
     let mut rest = parts;
@@ -23,7 +23,7 @@ fn run(parts: &[Part], text: &str, mut now: Places) -> Places {
         next.clear();
         match (part, after) {
             (Part::Star, [Part::Text(wanted), after @ ..]) => {
-                // Whatever follows a further star is reached from the first occurrence, if from any.
+                // After another star, the first occurrence reaches whatever any occurrence does.
                 let first = after.first() == Some(&Part::Star);
                 find(wanted, text, &now, first, &mut next);
                 rest = after;
@@ -48,7 +48,7 @@ fn run(parts: &[Part], text: &str, mut now: Places) -> Places {
     now
 }
 
-/// Adds the places where one part can end.
+/// Adds the places where one part can end that begins at `now`.
 fn step(part: &Part, text: &str, now: &Places, next: &mut Places) {
     match part {
         Part::Star => {
@@ -86,7 +86,7 @@ fn step(part: &Part, text: &str, now: &Places, next: &mut Places) {
     }
 }
 
-/// `*` and a text: behind each of its occurrences, or behind the first.
+/// Adds the ends of `*` and a text: after each of its occurrences, or only after the first.
 fn find(wanted: &str, text: &str, now: &Places, only_first: bool, next: &mut Places) {
     let finder = Finder::new(wanted);
     let mut from = now.first();
@@ -98,7 +98,7 @@ fn find(wanted: &str, text: &str, now: &Places, only_first: bool, next: &mut Pla
     }
 }
 
-/// A number as keys have it: a zero is followed by no further digit of the number.
+/// Adds the ends of a number without leading zeros.
 fn number(numbers: &RangeInclusive<u64>, text: &str, at: usize, next: &mut Places) {
     let mut value = 0_u64;
     for (length, &byte) in (1..).zip(&text.as_bytes()[at..]) {
@@ -116,7 +116,7 @@ fn number(numbers: &RangeInclusive<u64>, text: &str, at: usize, next: &mut Place
     }
 }
 
-/// A set of places in a text, its end among them, all between characters.
+/// A set of places between the characters of a text, both ends included.
 #[derive(Clone)]
 struct Places(Vec<u64>);
 

@@ -1,6 +1,6 @@
-//! What a `replace` takes from the base's key and puts into the donor's.
+//! [`Captures`] from a base's key, and the [`Template`] of a donor's key that takes them.
 
-/// What each `*` of a pattern matched, left to right.
+/// What each `*` of a pattern captures, from left to right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captures<'k>(pub Vec<&'k str>);
 
@@ -29,7 +29,7 @@ impl Template {
         self.text.matches('*').count()
     }
 
-    /// The donor's key: captures in order in place of each `*`. A `*` without a capture stays.
+    /// The donor's key: the captures in place of the `*`, in order. A `*` without a capture stays.
     #[must_use]
     pub fn fill(&self, captures: &Captures<'_>) -> String {
         let mut captures = captures.0.iter();

@@ -1,4 +1,4 @@
-//! Files that were made to be a burden, and files of chance.
+//! Hostile files and random files.
 
 use proptest::prelude::*;
 

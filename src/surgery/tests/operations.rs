@@ -1,4 +1,4 @@
-//! What is accepted, and what it becomes.
+//! Valid operations and what they lower to.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Where mistakes are labelled, through anchors and merges too.
+//! The places of labels, also through anchors and merges.
 
 use super::*;
 
@@ -115,7 +115,7 @@ fn a_character_that_yaml_does_not_know_is_marked_itself() {
     {
         let text = format!("version: 1\noperations:\n  - {{op: scale, pattern: {value}, factor: 1}}\n");
         check(&text, &[&format!("syntax: {sign}")]);
-        check_help(&text, if sign.starts_with(char::is_control) { "remove it" } else { "must be quoted" });
+        check_help(&text, if sign.starts_with(char::is_control) { "remove it" } else { "quote text" });
     }
 }
 

@@ -1,4 +1,4 @@
-//! Mistakes of the YAML's layout: each with its place and what to do.
+//! Mistakes in the YAML's layout: their places and helps.
 
 use std::path::Path;
 
@@ -24,14 +24,14 @@ fn entry(lines: &str, labelled: &str, help: &str) {
 
 #[test]
 fn missing_spaces_and_colons_are_shown_where_they_are_missing() {
-    entry("  - op: scale\n    factor:2\n    pattern: x\n", "factor:2", "behind the colon: `factor: 2`");
-    entry("  - op:scale\n    pattern: x\n", "op:scale", "behind the colon: `op: scale`");
-    entry("  -op: scale\n   pattern: x\n", "-op", "behind the dash: `- op: scale`");
+    entry("  - op: scale\n    factor:2\n    pattern: x\n", "factor:2", "after the colon: `factor: 2`");
+    entry("  - op:scale\n    pattern: x\n", "op:scale", "after the colon: `op: scale`");
+    entry("  -op: scale\n   pattern: x\n", "-op", "after the dash: `- op: scale`");
     check("version:1\noperations: []\n", "version:1", "`version: 1`");
-    check("version: 1\noperations\n  - op: scale\n", "operations", "behind the name: `operations:`");
-    entry("  - op scale\n    pattern: x\n", "op", "behind the name: `op: scale`");
-    entry("  - op: scale\n    factor\n", "factor", "behind the name: `factor:`");
-    check("version: 1\n--\noperations: []\n", "--", "drop the line");
+    check("version: 1\noperations\n  - op: scale\n", "operations", "after the name: `operations:`");
+    entry("  - op scale\n    pattern: x\n", "op", "after the name: `op: scale`");
+    entry("  - op: scale\n    factor\n", "factor", "after the name: `factor:`");
+    check("version: 1\n--\noperations: []\n", "--", "remove the line");
 }
 
 #[test]
@@ -68,19 +68,19 @@ fn tabs_and_other_spaces_in_the_indentation_are_shown() {
 #[test]
 fn quotes_and_brackets_that_lack_their_other_end_are_shown() {
     entry("  - op: scale\n    pattern: \"x\n", "\"", "close it with `\"`");
-    entry("  - op: scale\n    pattern: 'x\n", "'", "written twice");
+    entry("  - op: scale\n    pattern: 'x\n", "'", "write `''` for `'`");
     entry("  - op: scale\n    pattern: \"x\"y\n", "y", "the whole value");
     entry("  - op: prune\n    layer_ids: [1, 2\n", "[", "close it with `]`");
     entry("  - op: prune\n    layer_ids: [1, 2\n    pattern: x\n", "[", "before the next field");
     entry("  - {op: scale, factor: 2\n", "{", "close it with `}`");
     entry("  - {op: scale factor: 2}\n", ":", "put a comma");
-    check("version: 1\noperations: []\n]\n", "]", "closes nothing");
+    check("version: 1\noperations: []\n]\n", "]", "remove it");
 }
 
 #[test]
 fn values_that_are_no_plain_text_are_to_be_quoted() {
     entry("  - op: scale\n    name: a: b\n", "a: b", "`name: \"a: b\"`");
-    entry("  - op: scale\n    pattern: |x\n", "|", "must be quoted");
+    entry("  - op: scale\n    pattern: |x\n", "|", "quote text");
     check("version: 1\noperations: - op: scale\n", "-", "on the next line");
-    check("%YAML 1.1\nversion: 1\n", "%YAML 1.1", "no directive");
+    check("%YAML 1.1\nversion: 1\n", "%YAML 1.1", "no directives");
 }

@@ -1,4 +1,4 @@
-//! Which fields there must be, and what their values may be.
+//! Required fields and their values.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn a_document_is_a_mapping_with_version_and_operations() {
 }
 
 #[test]
-fn a_misspelt_field_is_not_missing_as_well() {
+fn a_misspelled_field_is_not_missing_as_well() {
     check("verison: 1\noperation: []\n", &["unknown_field: verison", "unknown_field: operation"]);
     check_operation("op: scale, patern: a, factor: 1", &["unknown_field: patern"]);
     check_operation("Op: scale, pattern: a, factor: 1", &["unknown_field: Op"]);
@@ -60,7 +60,7 @@ fn x_keys_are_a_place_for_anchors_at_the_top_only() {
     check_operation("op: scale, pattern: a, factor: 1, x-note: b", &["unknown_field: x-note"]);
     check_help(
         "version: 1\noperations:\n  - {op: scale, pattern: a, factor: 1, x-n: b}\n",
-        "at the top level only",
+        "ignored only there",
     );
 }
 
@@ -115,7 +115,7 @@ fn numbers_are_numbers() {
     }
     check_help(
         "version: 1\noperations: [{op: scale, pattern: a, factor: '2'}]",
-        "without quotes or other signs: `factor: 2`",
+        "without quotes or other characters: `factor: 2`",
     );
 }
 

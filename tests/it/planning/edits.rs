@@ -153,7 +153,7 @@ fn programs_hold_actions_in_file_order_and_drop_what_is_overwritten() {
     let plan = planned("odd-values", operations);
     let expected = "model.norm.weight: = 0:model.norm.weight, + 0.5 · 1:model.norm.weight, × 2";
     assert_eq!(programs(&plan), [expected]);
-    let steps: Vec<usize> = plan.programs()[0].actions().iter().map(|(step, _)| *step).collect();
+    let steps: Vec<usize> = plan.programs()[0].actions().iter().map(|(step, _)| step.position()).collect();
     assert_eq!(steps, [1, 2, 4]);
     assert_eq!(plan.steps().iter().map(|step| step.edits.len()).collect::<Vec<_>>(), [1; 5]);
     assert!(codes(&plan).contains(&Code::Overwritten) && codes(&plan).contains(&Code::NoEffect));

@@ -41,16 +41,16 @@ fn operation() -> impl Strategy<Value = String> {
 fn check(plan: &Plan) -> Result<(), TestCaseError> {
     let entries = plan.base().weights.index.entries();
     for step in plan.steps() {
-        let targets: Vec<usize> = step.edits.iter().map(|edit| edit.target).collect();
+        let targets: Vec<_> = step.edits.iter().map(|edit| edit.target).collect();
         prop_assert!(targets.is_sorted_by(|a, b| a < b), "one edit a tensor, in key order");
         prop_assert!(step.skipped <= step.matched);
     }
-    let targets: Vec<usize> = plan.programs().iter().map(|program| program.target()).collect();
+    let targets: Vec<_> = plan.programs().iter().map(|program| program.target()).collect();
     prop_assert!(targets.is_sorted_by(|a, b| a < b), "one program a tensor, in key order");
     prop_assert_eq!(plan.summary().tensors_edited, targets.len());
     prop_assert_eq!(plan.digest().is_none(), targets.is_empty());
     for program in plan.programs() {
-        let info = &entries[program.target()].1;
+        let info = &entries[program.target().position()].1;
         prop_assert_eq!((program.dtype(), program.shape()), (info.dtype, info.shape.as_slice()));
         prop_assert!(program.actions().is_sorted_by(|a, b| a.0 < b.0), "actions in file order");
         let overwrites = |action: &Action| {
@@ -61,7 +61,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
         };
         prop_assert!(!program.actions().iter().skip(1).any(|(_, action)| overwrites(action)));
         for (step, action) in program.actions() {
-            let edits = &plan.steps()[*step].edits;
+            let edits = &plan.step(*step).edits;
             prop_assert!(edits.iter().any(|edit| edit.target == program.target() && edit.action == *action));
             if let Action::Zero { region: Region::Slices { axis, ranges } } = action {
                 prop_assert!(!ranges.is_empty() && ranges.iter().all(|range| range.start < range.end));

@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation};
 use crate::plan::scope::Scope;
-use crate::surgery::Operation;
+use crate::surgery::{Granularity, Operation};
 
 /// Names of MLP projections, and of tensors that stack experts.
 const LEAVES: [&str; 11] = [
@@ -57,7 +57,7 @@ pub(super) fn plan(
     if planned.edits.is_empty() && !refused {
         let help = "match MLP modules of the text model: `down_proj` with `gate_proj` and `up_proj`, or with `gate_up_proj`, \
                     or `w2` with `w1` and `w3`";
-        return nothing(operation, "mlp_channel", help, planned);
+        return nothing(operation, Granularity::MlpChannel, help, planned);
     }
     if !bias_left.is_empty() && !refused {
         let message = format!("the bias of zeroed channels stays: {}", words::names(&bias_left));

@@ -10,7 +10,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::plan::action::Action;
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, PrunedHeads, WithoutOutput};
 use crate::plan::scope::Scope;
-use crate::surgery::Operation;
+use crate::surgery::{Granularity, Operation};
 use attention::{Attention, has};
 
 /// Names of projections in attention modules, whether or not their layout is known.
@@ -83,7 +83,7 @@ pub(super) fn plan(
             "match attention modules of the text model: `o_proj`, whose columns are heads, with `q_proj` or `qkv_proj`, \
              whose rows are heads"
         };
-        nothing(operation, "attention_head", help, planned);
+        nothing(operation, Granularity::AttentionHead, help, planned);
     } else if !refused {
         planned.heads = Some(heads);
     }

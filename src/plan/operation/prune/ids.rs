@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
-use crate::surgery::{Operation, Spanned};
+use crate::surgery::{Granularity, Operation, Spanned};
 
 /// The ids of an operation: each once, ascending.
 pub(super) type Ids<'f> = Vec<&'f Spanned<u64>>;
@@ -43,7 +43,7 @@ pub(super) fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, planned: &mut Pl
 }
 
 /// Refuses an operation that would zero nothing.
-pub(super) fn nothing(operation: &Operation, granularity: &str, help: &str, planned: &mut PlannedOperation) {
+pub(super) fn nothing(operation: &Operation, granularity: Granularity, help: &str, planned: &mut PlannedOperation) {
     let message = format!("the pattern matches no tensor that `granularity: {granularity}` can zero");
     let diagnostic = Diagnostic::new(Code::NoPrunableTensor, message).help(help);
     planned.report(operation.pattern.label_at_use(diagnostic, ""));

@@ -9,7 +9,7 @@ use crate::plan::action::{Action, Region};
 use crate::plan::planned_operation::{Context, Faults, PlannedOperation, unusable};
 use crate::plan::scope::{Scope, What, units};
 use crate::plan::working_precision::Class;
-use crate::surgery::Operation;
+use crate::surgery::{Granularity, Operation};
 
 /// Stack → layers of it.
 type Stacks<'a> = BTreeMap<&'a str, BTreeSet<u64>>;
@@ -81,7 +81,7 @@ fn coverage(
     let help =
         "match float tensors of layers: a layer is the number after `layers.`, `h.`, `blocks.` or `block.`";
     if stacks.is_empty() {
-        return nothing(operation, "layer", help, planned);
+        return nothing(operation, Granularity::Layer, help, planned);
     }
     let unreached: Vec<_> = ids.iter().filter(|id| !zeroed.contains(&id.value)).collect();
     if unreached.is_empty() {
@@ -105,7 +105,7 @@ fn coverage(
         planned.report(id.label_at_use(diagnostic, ""));
     }
     if unprunable && zeroed.is_empty() {
-        nothing(operation, "layer", help, planned);
+        nothing(operation, Granularity::Layer, help, planned);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::reached::Module;
-use crate::checkpoint::AffineSet;
+use crate::checkpoint::{AffineSet, TensorId};
 use crate::diagnostic::Code;
 use crate::plan::action::{Action, Region};
 use crate::plan::planned_operation::{Context, PlannedOperation, incomplete};
@@ -16,7 +16,7 @@ pub(super) struct Linear {
     /// Its weight.
     pub weight: Weight,
     /// `P.bias`, where there is one.
-    pub bias: Option<usize>,
+    pub bias: Option<TensorId>,
     /// Output features.
     pub rows: usize,
     /// Columns of the stored tensor that is zeroed: input features, or groups of a set.
@@ -27,7 +27,7 @@ pub(super) struct Linear {
 #[derive(Debug)]
 pub(super) enum Weight {
     /// One tensor.
-    Dense(usize),
+    Dense(TensorId),
     /// An affine set.
     Set(Arc<AffineSet>),
 }
@@ -134,7 +134,7 @@ impl Linear {
     }
 
     /// The positions of its weight.
-    pub(super) fn positions(&self) -> Vec<usize> {
+    pub(super) fn positions(&self) -> Vec<TensorId> {
         match &self.weight {
             Weight::Dense(position) => vec![*position],
             Weight::Set(set) => vec![set.codes, set.scales, set.biases],

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::checkpoint::{Key, TensorInfo, is_other_tower};
+use crate::checkpoint::{Key, TensorId, TensorInfo, is_other_tower};
 use crate::plan::planned_operation::{Context, Faults, unusable};
 use crate::plan::scope::{Scope, units};
 
@@ -55,9 +55,10 @@ impl<'a> Module<'a> {
     }
 
     /// The position of `{parent}.{leaf}.{suffix}`, or of `{parent}.{leaf}` where the suffix is empty.
-    pub(super) fn position(&self, context: &Context<'_>, leaf: &str, suffix: &str) -> Option<usize> {
+    pub(super) fn position(&self, context: &Context<'_>, leaf: &str, suffix: &str) -> Option<TensorId> {
         let entries = &context.index().entries()[self.run.clone()];
-        search(entries, self.parent.len() + 1, leaf, suffix).map(|found| self.run.start + found)
+        search(entries, self.parent.len() + 1, leaf, suffix)
+            .map(|found| TensorId::new(self.run.start + found))
     }
 }
 
@@ -137,7 +138,7 @@ pub(super) fn reached<'a>(
         }
         if is_new {
             last = *places.entry(parent).or_insert_with(|| {
-                modules.push(Module::new(entries, parent, unit.first));
+                modules.push(Module::new(entries, parent, unit.first.position()));
                 modules.len() - 1
             });
         }
@@ -194,7 +195,7 @@ mod tests {
                     for (leaf, suffix) in [("a", ""), ("a", "b"), ("ab", ""), ("b", "a.c"), ("c", "c")] {
                         let key = format!("{parent}.{leaf}{}{suffix}", if suffix.is_empty() { "" } else { "." });
                         let found = search(&index.entries()[under.clone()], end + 1, leaf, suffix);
-                        prop_assert_eq!(found.map(|at| under.start + at), index.position(&key));
+                        prop_assert_eq!(found.map(|at| TensorId::new(under.start + at)), index.position(&key));
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::super::linear::{self, Linear, Obstacle};
 use super::super::reached::Module;
+use crate::checkpoint::TensorId;
 use crate::diagnostic::Code;
 use crate::plan::planned_operation::Context;
 
@@ -102,11 +103,11 @@ impl Attention {
     }
 
     /// A norm over all heads at once: after q, or before o.
-    pub(super) fn coupling_norm(&self, context: &Context<'_>, module: &Module<'_>) -> Option<usize> {
+    pub(super) fn coupling_norm(&self, context: &Context<'_>, module: &Module<'_>) -> Option<TensorId> {
         const NORMS: [&str; 7] =
             ["q_norm", "q_layernorm", "attn_sub_norm", "inner_attn_ln", "sub_norm", "o_norm", "attn_norm"];
         let all = self.heads * self.width;
-        let spans = |position: &usize| self.heads > 1 && context.entry(*position).1.shape == [all];
+        let spans = |id: &TensorId| self.heads > 1 && context.entry(*id).1.shape == [all];
         let norms = NORMS.iter().filter_map(|norm| module.position(context, norm, "weight"));
         norms.filter(spans).next()
     }

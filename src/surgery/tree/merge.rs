@@ -1,15 +1,14 @@
-//! Merge keys (`<<`): the fields of other mappings, put in place of the key that asks for them.
+//! Merge keys (`<<`): the fields of other mappings, put in place of the key.
 //!
-//! The parser leaves them alone, so that two in one mapping can be told from one, and a value that came through a merge
-//! keeps the place where it was asked for.
+//! The parser passes `<<` through, so that a second one in a mapping can be refused and merged values keep the place of
+//! their use.
 
 use std::collections::HashSet;
 
 use super::node::{Node, Value};
 
-/// Puts the fields of merged mappings in their places, all through the tree: own fields win over merged ones, and earlier
-/// merges over later ones. A `<<` that is the second of its mapping, or merges what is no mapping, stays where it is, for
-/// the lowering to report.
+/// Replaces merge keys by the fields that they name, in the whole tree. Own fields win over merged ones, and earlier
+/// merges over later ones. The second `<<` of a mapping, and one whose value is not a mapping, stay for lowering to report.
 pub(super) fn merge(node: &mut Node, text: &str) {
     match &mut node.value {
         Value::List(items) => items.iter_mut().for_each(|item| merge(item, text)),
@@ -27,7 +26,7 @@ pub(super) fn merge(node: &mut Node, text: &str) {
 }
 
 /// Whether a key is a merge key: `<<` without quotes.
-pub(super) fn is_merge(key: &Node, text: &str) -> bool {
+pub(in crate::surgery) fn is_merge(key: &Node, text: &str) -> bool {
     key.value == Value::Text("<<".to_owned()) && text.get(key.span.clone()).is_some_and(|key| key == "<<")
 }
 
@@ -44,7 +43,7 @@ fn merged(pairs: Vec<(Node, Node)>, text: &str) -> Vec<(Node, Node)> {
         let (sources, fits) = sources(&mut value.value);
         for (mut name, field) in sources.into_iter().flatten() {
             if known.insert(identity(&name)) {
-                // What is merged is used where the merge is asked for, whatever aliases stand between.
+                // The place of use is the merge, whatever aliases it goes through.
                 name.alias.clone_from(&field.alias);
                 out.push((name, field));
             }
@@ -57,7 +56,7 @@ fn merged(pairs: Vec<(Node, Node)>, text: &str) -> Vec<(Node, Node)> {
     out
 }
 
-/// The mappings that a `<<` names, taken out, and whether it names nothing else.
+/// Takes the mappings that a `<<` names, and says whether it names nothing else.
 fn sources(value: &mut Value) -> (Vec<Vec<(Node, Node)>>, bool) {
     match value {
         Value::Map(pairs) => (vec![std::mem::take(pairs)], true),
@@ -76,7 +75,7 @@ fn sources(value: &mut Value) -> (Vec<Vec<(Node, Node)>>, bool) {
     }
 }
 
-/// What two keys of one name have in common.
+/// Equal for two keys of one name.
 fn identity(key: &Node) -> String {
     match &key.value {
         Value::Text(name) => name.clone(),

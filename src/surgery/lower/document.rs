@@ -1,43 +1,51 @@
-//! From the tree to [`Operation`]s: the document. Which fields an operation may have is [`entry`](super::entry)'s
-//! concern, and what their values may be that of [`values`](super::values).
-//!
-//! Every mistake is recorded and lowering goes on, so that one run names them all; what follows from a mistake already
-//! named (a field that is missing because its name is misspelt) is not named again.
+//! The document: `version`, `operations`, and keys that begin with `x-`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::SurgeryFile;
-use super::entry::{Lowered, operation};
-use super::fields::Field;
-use super::keys::{Seen, is_named, key_name, left_merge, no_value, unknown};
-use super::node::{Node, Value};
-use super::report::Report;
+use super::super::language::Field;
+use super::super::operation::{Fragment, Operation};
+use super::super::tree::{Node, Value};
+use super::collector::Collector;
+use super::mapping_keys::{Seen, is_named, key_name, left_merge, no_value, unknown_field};
+use super::operation::{Lowered, operation};
 use crate::diagnostic::{Code, Diagnostic, did_you_mean, nearest};
 
 /// The fields of the document.
 const TOP: [&str; 2] = ["version", "operations"];
 
-/// Lowers a document into its file: operations, and everything wrong with them.
-pub(super) fn lower(root: &Node, file: &mut SurgeryFile) {
-    let text = file.source.text.clone();
-    let mut report = Report::new(&text);
-    for lowered in document(root, &file.dir, &mut report) {
-        match lowered {
-            Lowered::Operation(operation) => file.operations.push(*operation),
-            Lowered::Fragment(fragment) => file.fragments.push(*fragment),
-        }
-    }
-    file.diagnostics = report.finish();
+/// A lowered document.
+pub(in crate::surgery) struct Document {
+    /// The operations that can be planned, in file order.
+    pub(in crate::surgery) operations: Vec<Operation>,
+    /// What is readable of the others.
+    pub(in crate::surgery) fragments: Vec<Fragment>,
+    /// The mistakes, in file order.
+    pub(in crate::surgery) diagnostics: Vec<Diagnostic>,
 }
 
-fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
+/// Lowers a document. `text` is its source, `dir` the directory that donors are resolved against.
+pub(in crate::surgery) fn lower(root: &Node, text: &str, dir: &Path) -> Document {
+    let mut collector = Collector::new(text);
+    let mut document = Document { operations: Vec::new(), fragments: Vec::new(), diagnostics: Vec::new() };
+    for lowered in entries(root, dir, &mut collector) {
+        match lowered {
+            Lowered::Operation(operation) => document.operations.push(*operation),
+            Lowered::Fragment(fragment) => document.fragments.push(*fragment),
+        }
+    }
+    document.diagnostics = collector.finish();
+    document
+}
+
+/// Lowers the entries of `operations`, after checking the document's own fields.
+fn entries(root: &Node, dir: &Path, collector: &mut Collector<'_>) -> Vec<Lowered> {
     let pairs = match &root.value {
         Value::Map(pairs) => pairs,
         Value::Null => {
             let empty = Diagnostic::new(Code::MissingField, "the file has no `version`");
             let empty = empty.label(0..0, "");
-            report.push(empty.help("begin with `version: 1` and `operations: []`"));
+            collector.push(empty.help("begin with `version: 1` and `operations: []`"));
             return Vec::new();
         }
         other => {
@@ -45,37 +53,37 @@ fn document(root: &Node, dir: &Path, report: &mut Report<'_>) -> Vec<Lowered> {
             let help = match other {
                 Value::List(_) => "put `version: 1` and `operations:` above the list",
                 Value::Text(text) if text.contains('=') => {
-                    "begin with `version: 1` and `operations:`: YAML has colons between names and values"
+                    "begin with `version: 1` and `operations:`, with colons between names and values"
                 }
                 _ => "begin with `version: 1` and `operations:`",
             };
-            report.bad_value(&root.visible().with(Value::Null), message, "", help.to_owned());
+            collector.bad_value(&root.visible().with(Value::Null), message, "", help.to_owned());
             return Vec::new();
         }
     };
-    if let Some(refusal) = unsupported_version(pairs, report.text) {
-        report.push(refusal);
+    if let Some(refusal) = unsupported_version(pairs, collector.text) {
+        collector.push(refusal);
         return Vec::new();
     }
-    let fields = top_fields(pairs, report);
+    let fields = top_fields(pairs, collector);
     for name in TOP {
         if !fields.contains_key(name) {
             let mut missing = Diagnostic::new(Code::MissingField, format!("the file has no `{name}`"));
             let place = pairs.first().map_or_else(|| root.visible(), |(key, _)| key.visible());
             missing = place.label_at_definition(missing, format!("no `{name}` in this mapping"));
-            report.push(missing.help(top_help(name)));
+            collector.push(missing.help(top_help(name)));
         }
     }
     match fields.get("operations") {
         Some((key, list)) => {
             let stray = pairs.iter().filter_map(|(key, _)| Field::named(key_name(key)?)).collect();
-            operations(key, list, (dir, stray), report)
+            operations(key, list, (dir, stray), collector)
         }
         None => Vec::new(),
     }
 }
 
-/// A `version` that is there but is not the integer 1. Null is for [`top_fields`] to report.
+/// The refusal of a `version` other than the integer 1. [`top_fields`] reports a null one.
 fn unsupported_version(pairs: &[(Node, Node)], text: &str) -> Option<Diagnostic> {
     let (_, version) = pairs.iter().find(|(key, _)| is_named(key, "version"))?;
     if matches!(version.value, Value::Int(1) | Value::Null) {
@@ -90,9 +98,9 @@ fn unsupported_version(pairs: &[(Node, Node)], text: &str) -> Option<Diagnostic>
         (_, Some(written)) => format!("version {written} is not supported"),
     };
     let help = match &version.value {
-        Value::Text(_) => "write `version: 1`, a number without quotes",
+        Value::Text(_) => "write `version: 1`, without quotes",
         Value::Float(_) => "write `version: 1`, a whole number",
-        _ => "this program reads `version: 1`",
+        _ => "write `version: 1`, the only version of the format",
     };
     Some(
         version
@@ -102,10 +110,10 @@ fn unsupported_version(pairs: &[(Node, Node)], text: &str) -> Option<Diagnostic>
     )
 }
 
-/// Reports repeated, unknown and null top-level fields; gives those that are there, or were meant by a misspelt one.
+/// The top-level fields that are there, or that a misspelled one means. Reports repeated, unknown and null ones.
 fn top_fields<'n>(
     pairs: &'n [(Node, Node)],
-    report: &mut Report<'_>,
+    collector: &mut Collector<'_>,
 ) -> BTreeMap<&'static str, &'n (Node, Node)> {
     let mut fields = BTreeMap::new();
     let mut seen = Seen::default();
@@ -113,16 +121,16 @@ fn top_fields<'n>(
     for pair in pairs {
         let (key, value) = pair;
         let name = key_name(key);
-        if left_merge(key, value, report) {
+        if left_merge(key, value, collector) {
             continue;
         }
-        if seen.repeats(key, report) || name.is_some_and(|name| name.starts_with("x-")) {
+        if seen.repeats(key, collector) || name.is_some_and(|name| name.starts_with("x-")) {
             continue;
         }
         if let Some(top) = name.and_then(|name| TOP.into_iter().find(|top| *top == name)) {
             fields.insert(top, pair);
             if value.value == Value::Null {
-                report.push(no_value(key, value, top).help(top_help(top)));
+                collector.push(no_value(key, value, top).help(top_help(top)));
             }
         } else {
             let candidates = absent.iter().filter(|(_, absent)| *absent).map(|(top, _)| *top);
@@ -134,13 +142,13 @@ fn top_fields<'n>(
                 fields.entry(near).or_insert(pair);
             }
             let help = if name.and_then(Field::named).is_some() {
-                "it belongs to an operation: indent it as the fields of the operation above, under `operations`"
-                    .to_owned()
+                "indent it like the fields of the operation above; it belongs to an operation".to_owned()
             } else {
-                let help = "a file has `version` and `operations`; keys that begin with `x-` are ignored";
+                let help =
+                    "a file has the fields `version` and `operations`, and ignores keys that begin with `x-`";
                 did_you_mean(near, help)
             };
-            report.push(unknown(key, report.text).help(help));
+            collector.push(unknown_field(key, collector.text).help(help));
         }
     }
     fields
@@ -153,18 +161,18 @@ fn top_help(name: &str) -> &'static str {
     }
 }
 
-/// Lowers the list. `stray` are the fields of operations that stand beside it: the last operation may lack them.
+/// Lowers the list. `stray` holds fields of operations at the top level: they probably belong to the last operation.
 fn operations(
     key: &Node,
     list: &Node,
     (dir, stray): (&Path, Vec<Field>),
-    report: &mut Report<'_>,
+    collector: &mut Collector<'_>,
 ) -> Vec<Lowered> {
     match &list.value {
         Value::List(entries) => {
             let lower = |(index, entry): (usize, &Node)| {
                 let stray = if index + 1 == entries.len() { stray.as_slice() } else { &[] };
-                operation(index, entry, dir, stray, report)
+                operation(index, entry, dir, stray, collector)
             };
             entries.iter().enumerate().filter_map(lower).collect()
         }
@@ -172,11 +180,11 @@ fn operations(
         other => {
             let message = format!("`operations` is {}, not a list", other.kind());
             let help = match other {
-                Value::Map(_) => "put `- ` in front of each operation",
+                Value::Map(_) => "write `- ` before each operation",
                 _ => "write a list of operations, or `[]` for no change",
             };
             let place = if list.span.is_empty() { key } else { list };
-            report.bad_value(place, message, "", help.to_owned());
+            collector.bad_value(place, message, "", help.to_owned());
             Vec::new()
         }
     }

@@ -1,5 +1,5 @@
-//! [`Job`]: a program with its files. Reads tiles by position, straight into the result or into buffers that are used
-//! again, and runs the recipe over them with rayon.
+//! [`ProgramRun`]: a program with its files. Reads tiles by position, directly into the result or into reused buffers, and
+//! runs the recipe over them with rayon.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,17 +15,17 @@ use super::tally::Outcome;
 use super::tile::{Tile, edit};
 use crate::checkpoint::{Dtype, Key, Shard};
 use crate::plan::cost::{IN_FLIGHT, TILE};
-use crate::plan::{Action, Method, Plan, Program, Region, TensorRef};
+use crate::plan::{Action, Method, Plan, Program, Region, StepId, TensorRef};
 
-/// Pieces that a stretch is divided into at most: many more than there are processors, which are not equally fast.
-const PIECES: usize = 256;
+/// Maximum number of pieces of a stretch: many more than processors, which are not equally fast.
+const MAX_PIECES: usize = 256;
 
-/// How a stretch of a result is to be made.
+/// How a stretch of a result is computed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
-    /// With figures.
+pub(super) struct FillOptions {
+    /// Count changes.
     pub(super) count: bool,
-    /// For somebody who does not read it soon.
+    /// Write past the caches, because nothing reads the result soon.
     pub(super) past_caches: bool,
 }
 
@@ -41,15 +41,15 @@ struct Input<'p> {
 
 /// A program, ready to run.
 #[derive(Debug)]
-pub(super) struct Job<'p> {
+pub(super) struct ProgramRun<'p> {
     pub(super) recipe: Recipe,
-    /// What the result begins as, if the recipe starts in place.
+    /// What the result's buffer is filled with first, if the recipe starts in place.
     begin: Option<Input<'p>>,
     inputs: Vec<Input<'p>>,
     /// The step of the plan that the start belongs to, if the start is an action.
-    pub(super) start_of: Option<usize>,
+    pub(super) start_of: Option<StepId>,
     /// The step of the plan that each step of the recipe belongs to.
-    pub(super) step_of: Vec<usize>,
+    pub(super) step_of: Vec<StepId>,
     /// Whether a SLERP had to be a LERP.
     pub(super) fell_back: bool,
     /// Bytes read of the base and of donors, all passes together.
@@ -57,10 +57,10 @@ pub(super) struct Job<'p> {
     pub(super) donor_bytes: u64,
 }
 
-impl<'p> Job<'p> {
-    /// Settles what is the same for all tiles; for a SLERP that takes a pass over both donors.
+impl<'p> ProgramRun<'p> {
+    /// Resolves what is the same for all tiles; for a SLERP this takes a pass over both donors.
     pub(super) fn new(plan: &'p Plan, program: &Program, pool: &Pool) -> Result<Self, ExecuteError> {
-        let mut job = Self {
+        let mut run = Self {
             recipe: Recipe {
                 dtype: program.dtype(),
                 shape: program.shape().to_vec(),
@@ -80,51 +80,51 @@ impl<'p> Job<'p> {
         if program.reads_base() {
             let (shard, range) = plan.base_tensor(program);
             let key = program.key().clone();
-            job.base_bytes = range.end - range.start;
-            job.begin = Some(Input { shard, key, donor: false, dtype: program.dtype(), range });
+            run.base_bytes = range.end - range.start;
+            run.begin = Some(Input { shard, key, donor: false, dtype: program.dtype(), range });
         }
         for (step, action) in program.actions() {
             let edit = match action {
                 Action::Scale { factor } => Step::Scale(*factor),
-                Action::Add { donor, alpha } => Step::Add { input: job.input(plan, donor), alpha: *alpha },
+                Action::Add { donor, alpha } => Step::Add { input: run.input(plan, donor), alpha: *alpha },
                 Action::Zero { region: region @ Region::Slices { .. } } => Step::Zero(region.clone()),
                 // What overwrites the whole tensor comes first: the plan has nothing before it.
                 Action::Zero { region: Region::Whole } => {
-                    job.start(*step, Start::Zeros);
+                    run.start(*step, Start::Zeros);
                     continue;
                 }
                 Action::Replace { donor } => {
-                    let copy = job.copy(plan, donor);
-                    job.start(*step, copy);
+                    let copy = run.copy(plan, donor);
+                    run.start(*step, copy);
                     continue;
                 }
                 Action::Blend { ratio, method, .. } => {
                     let mut donors = action.reads();
                     let blend = match (donors.next(), donors.next()) {
-                        (Some(a), Some(b)) => job.blend(plan, (a, b), *ratio, *method, pool)?,
-                        (Some(only), None) => job.copy(plan, only),
+                        (Some(a), Some(b)) => run.blend(plan, (a, b), *ratio, *method, pool)?,
+                        (Some(only), None) => run.copy(plan, only),
                         (None, _) => unreachable!("a blend reads a donor"),
                     };
-                    job.start(*step, blend);
+                    run.start(*step, blend);
                     continue;
                 }
             };
-            job.recipe.steps.push(edit);
-            job.step_of.push(*step);
+            run.recipe.steps.push(edit);
+            run.step_of.push(*step);
         }
-        if job.recipe.computes()
-            && let Some(begin) = job.begin.take()
+        if run.recipe.computes()
+            && let Some(begin) = run.begin.take()
         {
-            // What is computed with is read into small buffers, and each result is written once.
-            job.recipe.start = Start::From(job.inputs.len());
-            job.recipe.inputs.push(begin.dtype);
-            job.inputs.push(begin);
+            // Inputs of arithmetic are read into small buffers, and each result is written once.
+            run.recipe.start = Start::From(run.inputs.len());
+            run.recipe.inputs.push(begin.dtype);
+            run.inputs.push(begin);
         }
-        Ok(job)
+        Ok(run)
     }
 
     /// Makes an action of the plan the start.
-    fn start(&mut self, step: usize, start: Start) {
+    fn start(&mut self, step: StepId, start: Start) {
         self.start_of = Some(step);
         self.recipe.start = start;
     }
@@ -177,7 +177,7 @@ impl<'p> Job<'p> {
         self.inputs.len() - 1
     }
 
-    /// What an angle between the two inputs follows from.
+    /// The sums that the angle between the two inputs follows from.
     fn sums(&self, pool: &Pool) -> Result<Sums, ExecuteError> {
         let elements = self.recipe.elements();
         let block = |at: usize| at * BLOCK..((at + 1) * BLOCK).min(elements);
@@ -201,27 +201,27 @@ impl<'p> Job<'p> {
         Ok(sums.total())
     }
 
-    /// Where the stretch that begins at element `first` should be made in a buffer with [`ROOM_TO_SHIFT`].
+    /// Where in a buffer with [`ROOM_TO_SHIFT`] to put the stretch that begins at element `first`.
     pub(super) fn shift(&self, first: usize, buffer: &[u8]) -> usize {
         self.begin.as_ref().map_or(0, |begin| shift(buffer.as_ptr(), begin.offset(first)))
     }
 
-    /// Makes the stretch of the result that begins at element `first`, a multiple of the tile.
+    /// Computes the stretch of the result that begins at element `first`, a multiple of the tile.
     pub(super) fn fill(
         &self,
         first: usize,
         out: &mut [u8],
         pool: &Pool,
-        wish: Wish,
+        options: FillOptions,
     ) -> Result<Outcome, ExecuteError> {
         let tile = TILE * self.recipe.width();
-        let tiles = out.len().div_ceil(tile).div_ceil(PIECES).max(1);
+        let tiles = out.len().div_ceil(tile).div_ceil(MAX_PIECES).max(1);
         let pieces = out.chunks_mut(tiles * tile).enumerate();
         let outcomes = in_order(pieces, pool, |(piece, out), buffers| {
             let first = first + piece * tiles * TILE;
             let mut outcome = Outcome::new(self.recipe.steps.len());
             for (i, out) in out.chunks_mut(tile).enumerate() {
-                outcome.add(&self.tile(first + i * TILE, out, buffers, wish)?);
+                outcome.add(&self.tile(first + i * TILE, out, buffers, options)?);
             }
             Ok(outcome)
         })?;
@@ -237,7 +237,7 @@ impl<'p> Job<'p> {
         first: usize,
         out: &mut [u8],
         buffers: &mut Buffers,
-        Wish { count, past_caches }: Wish,
+        FillOptions { count, past_caches }: FillOptions,
     ) -> Result<Outcome, ExecuteError> {
         let elements = first..first + out.len() / self.recipe.width();
         if let Some(begin) = &self.begin {
@@ -275,9 +275,9 @@ impl<'p> Job<'p> {
     }
 }
 
-/// Works on pieces with all threads, each taking the next when it has done one, on at most [`IN_FLIGHT`] at a time, and
-/// gives the results in the order of the pieces. After an error no more pieces are begun; of several the first is told.
-/// A single piece is done at once: other threads would have to wake up for it.
+/// Works on pieces with all threads, at most [`IN_FLIGHT`] at a time, each thread taking the next piece when it is done, and
+/// returns the results in the order of the pieces. After an error no more pieces are started; the first error is returned.
+/// A single piece runs on the caller's thread, because waking others would take longer.
 fn in_order<P: Send, T: Send>(
     pieces: impl ExactSizeIterator<Item = P> + Send,
     pool: &Pool,
@@ -310,7 +310,7 @@ fn in_order<P: Send, T: Send>(
 }
 
 impl Input<'_> {
-    /// Where an element is in the file.
+    /// The offset of an element in the file.
     fn offset(&self, element: usize) -> u64 {
         self.range.start + (element * self.dtype.bitsize().div_ceil(8)) as u64
     }

@@ -1,11 +1,11 @@
-//! The keys of mappings, and what may be wrong with any of them.
+//! The keys of mappings, and the mistakes that any of them may have.
 
 use std::collections::HashMap;
 
-use super::merge::is_merge;
-use super::node::{Node, Value};
-use super::report::Report;
-use crate::diagnostic::{Code, Diagnostic, words};
+use super::super::tree::{Node, Value, is_merge};
+use super::collector::Collector;
+use crate::diagnostic::words::excerpt;
+use crate::diagnostic::{Code, Diagnostic};
 
 /// A key's text, if it is one.
 pub(super) fn key_name(key: &Node) -> Option<&str> {
@@ -20,7 +20,7 @@ pub(super) fn is_named(key: &Node, name: &str) -> bool {
     key_name(key) == Some(name)
 }
 
-/// The keys of one mapping that were met so far.
+/// The keys of one mapping seen so far.
 #[derive(Default)]
 pub(super) struct Seen<'n> {
     texts: HashMap<&'n str, &'n Node>,
@@ -28,8 +28,8 @@ pub(super) struct Seen<'n> {
 }
 
 impl<'n> Seen<'n> {
-    /// Whether a key was met already; if so, that is reported.
-    pub(super) fn repeats(&mut self, key: &'n Node, report: &mut Report<'_>) -> bool {
+    /// Whether a key occurred before; reports it if so.
+    pub(super) fn repeats(&mut self, key: &'n Node, collector: &mut Collector<'_>) -> bool {
         let first = match key_name(key) {
             Some(name) => *self.texts.entry(name).or_insert(key),
             None => *self.others.entry(format!("{:?}", key.value)).or_insert(key),
@@ -37,30 +37,30 @@ impl<'n> Seen<'n> {
         if std::ptr::eq(first, key) {
             return false;
         }
-        let name = key_name(key)
-            .map_or_else(|| "the same key".to_owned(), |name| format!("`{}`", words::excerpt(name)));
+        let name =
+            key_name(key).map_or_else(|| "the same key".to_owned(), |name| format!("`{}`", excerpt(name)));
         let twice =
             Diagnostic::new(Code::Syntax, format!("duplicate mapping key {name} is not allowed here"));
         let twice =
             key.visible().label_at_definition(twice, "again").label(first.visible().span, "first here");
-        report.push(twice.help("keep one of the two"));
+        collector.push(twice.help("remove one of them"));
         true
     }
 }
 
-/// Whether a key is a `<<` that could not be taken as a merge, or not as the only one; that is reported.
-pub(super) fn left_merge(key: &Node, value: &Node, report: &mut Report<'_>) -> bool {
-    if !is_merge(key, report.text) {
+/// Whether a key is a `<<` that merging left in place; reports it if so.
+pub(super) fn left_merge(key: &Node, value: &Node, collector: &mut Collector<'_>) -> bool {
+    if !is_merge(key, collector.text) {
         return false;
     }
     let (message, help) = match &value.value {
-        // What was merged from it is gone from it.
-        Value::Map(_) => ("a mapping has two `<<`".to_owned(), "name them in one list: `<<: [*a, *b]`"),
+        // Merging empties the mappings that it takes from.
+        Value::Map(_) => ("a mapping has two `<<`".to_owned(), "merge them in one list: `<<: [*a, *b]`"),
         Value::List(items) if items.iter().all(|item| matches!(item.value, Value::Map(_))) => {
-            ("a mapping has two `<<`".to_owned(), "name all in one list: `<<: [*a, *b, *c]`")
+            ("a mapping has two `<<`".to_owned(), "merge all in one list: `<<: [*a, *b, *c]`")
         }
         Value::List(_) => {
-            ("`<<` lists something that is no mapping".to_owned(), "merge mappings only: `<<: [*a, *b]`")
+            ("`<<` lists something that is not a mapping".to_owned(), "merge mappings only: `<<: [*a, *b]`")
         }
         other => (
             format!("`<<` merges {}, not a mapping", other.kind()),
@@ -68,11 +68,11 @@ pub(super) fn left_merge(key: &Node, value: &Node, report: &mut Report<'_>) -> b
         ),
     };
     let place = if matches!(value.value, Value::Map(_)) { key.visible() } else { value.visible() };
-    report.push(place.label_at_definition(Diagnostic::new(Code::Syntax, message), "").help(help));
+    collector.push(place.label_at_definition(Diagnostic::new(Code::Syntax, message), "").help(help));
     true
 }
 
-/// A field that stands there without a value.
+/// The mistake of a field without a value.
 pub(super) fn no_value(key: &Node, value: &Node, name: &str) -> Diagnostic {
     let missing = Diagnostic::new(Code::MissingField, format!("`{name}` has no value"));
     if value.span.is_empty() {
@@ -82,16 +82,16 @@ pub(super) fn no_value(key: &Node, value: &Node, name: &str) -> Diagnostic {
     }
 }
 
-/// A field that nothing has.
-pub(super) fn unknown(key: &Node, text: &str) -> Diagnostic {
+/// The mistake of a field that does not exist.
+pub(super) fn unknown_field(key: &Node, text: &str) -> Diagnostic {
     let written = match &key.value {
-        // The span of a list or mapping that is a key ends where it begins.
+        // The span of a list or mapping used as a key is empty.
         Value::List(_) | Value::Map(_) => None,
         _ => key_name(key).or_else(|| text.get(key.span.clone())),
     };
     let message = match written.filter(|name| !name.is_empty()) {
-        Some(name) => format!("unknown field `{}`", words::excerpt(name)),
-        None => format!("unknown field: {} cannot name one", key.value.kind()),
+        Some(name) => format!("unknown field `{}`", excerpt(name)),
+        None => format!("{} cannot name a field", key.value.kind()),
     };
     key.visible().label_at_definition(Diagnostic::new(Code::UnknownField, message), "")
 }

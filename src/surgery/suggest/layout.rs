@@ -1,28 +1,29 @@
-//! Mistakes in a file's layout that people make who are new to YAML: what to do about them, and their place.
+//! Common mistakes in a file's layout: their place, and what to do.
 //!
-//! A parser says where it gave up, often a line late and in words of its grammar. The lines around that place show what
-//! was meant.
+//! A YAML parser reports where it gave up, often a line late and in terms of its grammar. The lines around that place
+//! show what was meant.
 
-use super::fields::Field;
-use crate::diagnostic::{Span, words};
+use super::super::language::Field;
+use crate::diagnostic::Span;
+use crate::diagnostic::words::{count, excerpt};
 
 /// A mistake that is understood.
-pub(super) struct Found {
-    pub(super) span: Span,
-    pub(super) help: String,
+pub(in crate::surgery) struct Found {
+    pub(in crate::surgery) span: Span,
+    pub(in crate::surgery) help: String,
 }
 
-/// What a beginner has to know where nothing better can be said.
-const GENERAL: &str = "YAML has `name: value`, one a line, the fields of an operation in one column, and `- ` before each \
-                       operation; `mlxcel surgery explain syntax` shows the usual mistakes";
+/// The help where nothing more specific is known.
+const GENERAL: &str = "write one `name: value` per line, align the fields of an operation, and begin each operation with `- `; \
+                       `mlxcel surgery explain syntax` shows common mistakes";
 
-/// The mistake behind a parser's message, as it stands on the line where the parser stopped or the one before.
-pub(super) fn understand(text: &str, message: &str, stopped: usize) -> Found {
+/// The mistake behind a parser's message, found on the line where the parser stopped or the one before.
+pub(in crate::surgery) fn explain_layout(text: &str, message: &str, stopped: usize) -> Found {
     let here = Line::at(text, stopped);
     let before = here.before(text);
     let lines = || std::iter::once(&here).chain(&before);
     if let Some(at) = tab(text, message, &here).or_else(|| tab(text, "", before.as_ref()?)) {
-        return Found { span: at..at + 1, help: "YAML is indented by spaces: replace the tab".to_owned() };
+        return Found { span: at..at + 1, help: "replace the tab with spaces".to_owned() };
     }
     let found = lines().find_map(Line::odd_space).or_else(|| lines().find_map(Line::missing_space));
     let found = found.or_else(|| lines().find_map(Line::missing_colon));
@@ -31,7 +32,7 @@ pub(super) fn understand(text: &str, message: &str, stopped: usize) -> Found {
     found.unwrap_or_else(|| Found { span: here.sign(stopped), help: GENERAL.to_owned() })
 }
 
-/// The tab in front of a line's text that a parser stopped at, or shortly before.
+/// The tab in the indentation of the line where the parser stopped.
 fn tab(text: &str, message: &str, here: &Line<'_>) -> Option<usize> {
     let leading = |line: &Line<'_>| {
         let blank = line.text.len() - line.text.trim_start_matches([' ', '\t', '-']).len();
@@ -42,14 +43,14 @@ fn tab(text: &str, message: &str, here: &Line<'_>) -> Option<usize> {
     })
 }
 
-/// What the parser's own words settle.
+/// The mistakes that the parser's message identifies.
 fn by_message(text: &str, message: &str, stopped: usize, here: &Line<'_>) -> Option<Found> {
     let found = |help: &str| Some(Found { span: here.sign(stopped), help: help.to_owned() });
     let has = |part: &str| message.contains(part);
     if has("nclosed quote") {
         return found(match text.get(stopped..) {
             Some(rest) if rest.starts_with('\'') => {
-                "close it with `'`; within single quotes a `'` is written twice"
+                "close it with `'`; within single quotes, write `''` for `'`"
             }
             _ => "close it with `\"`",
         });
@@ -61,7 +62,7 @@ fn by_message(text: &str, message: &str, stopped: usize, here: &Line<'_>) -> Opt
         });
     }
     if has("expected ','") {
-        return found("put a comma in front of this, or quotes around a text with spaces or `: ` in it");
+        return found("put a comma before this, or quote text that contains spaces or `: `");
     }
     if has("placement of ':'") {
         let open = text.get(..stopped)?.rfind(['[', '{'])?;
@@ -70,20 +71,20 @@ fn by_message(text: &str, message: &str, stopped: usize, here: &Line<'_>) -> Opt
         return Some(Found { span: open..open + 1, help });
     }
     if has("isplaced bracket") {
-        return found("it closes nothing: drop it, or put quotes around the text");
+        return found("remove it, or quote the text");
     }
     if has("trailing content") {
-        return found("the quotes must enclose the whole value");
+        return found("enclose the whole value in quotes");
     }
     if has("block scalar") {
-        return found("a text that begins with `|` or `>` must be quoted");
+        return found("quote text that begins with `|` or `>`");
     }
     if has("sequence entries are not allowed") {
-        return found("begin the list on the next line: one `- ` in front of each operation");
+        return found("begin the list on the next line, with `- ` before each operation");
     }
     let first = Line::at(text, 0);
     if first.text.starts_with('%') {
-        let help = "drop the line: a surgery file needs no directive".to_owned();
+        let help = "remove the line; surgery files need no directives".to_owned();
         return Some(Found { span: 0..first.text.len(), help });
     }
     let (name, value) = here.content().split_once(": ")?;
@@ -93,16 +94,13 @@ fn by_message(text: &str, message: &str, stopped: usize, here: &Line<'_>) -> Opt
         && (value.contains(": ") || value.ends_with(':')))
     .then(|| Found {
         span: here.place(here.content().find(value).unwrap_or_default(), value.len()),
-        help: format!(
-            "put quotes around a value that has `: ` in it: `{name}: \"{}\"`",
-            words::excerpt(value)
-        ),
+        help: format!("quote a value that contains `: `: `{name}: \"{}\"`", excerpt(value)),
     })
 }
 
-/// A line of the file, with the place of its text behind indentation and dashes.
+/// A line of the file.
 struct Line<'t> {
-    /// Where it begins.
+    /// The offset of its first byte.
     start: usize,
     text: &'t str,
     /// Bytes of indentation before a dash or the text.
@@ -125,7 +123,7 @@ impl<'t> Line<'t> {
         Self { start, text: line, indent, column }
     }
 
-    /// The nearest line above that says something.
+    /// The nearest line above that is not blank or a comment.
     fn before(&self, text: &'t str) -> Option<Self> {
         let mut line = Self::at(text, self.start.checked_sub(1)?);
         while line.content().is_empty() || line.content().starts_with('#') {
@@ -134,17 +132,17 @@ impl<'t> Line<'t> {
         Some(line)
     }
 
-    /// The text behind indentation and dashes.
+    /// The text after indentation and dashes.
     fn content(&self) -> &'t str {
         self.text[self.column..].trim_end()
     }
 
-    /// Whether it begins an item of a list.
+    /// Whether it begins a list item.
     fn is_item(&self) -> bool {
         self.column > self.indent
     }
 
-    /// The place of a part of the content.
+    /// The span of a part of the content.
     fn place(&self, from: usize, length: usize) -> Span {
         let start = self.start + self.column + from;
         start..start + length
@@ -156,7 +154,7 @@ impl<'t> Line<'t> {
         offset..offset + within.chars().next().map_or(0, char::len_utf8)
     }
 
-    /// The word that the content begins with, if it names a field.
+    /// The first word of the content, if it names a field.
     fn field(&self) -> Option<&'t str> {
         let content = self.content().trim_start_matches('-');
         let end = content.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(content.len());
@@ -164,13 +162,12 @@ impl<'t> Line<'t> {
         (Field::named(word).is_some() || matches!(word, "version" | "operations")).then_some(word)
     }
 
-    /// A space of another kind than YAML knows, in the indentation.
+    /// A space in the indentation that YAML does not treat as one.
     fn odd_space(&self) -> Option<Found> {
         let blank = self.text.len() - self.text.trim_start().len();
         let odd = self.text[..blank].char_indices().find(|(_, sign)| !sign.is_ascii())?;
         let start = self.start + odd.0;
-        let help =
-            "YAML is indented by plain spaces: replace this one (it may be a no-break space)".to_owned();
+        let help = "replace this character with a plain space (it may be a no-break space)".to_owned();
         Some(Found { span: start..start + odd.1.len_utf8(), help })
     }
 
@@ -178,19 +175,19 @@ impl<'t> Line<'t> {
     fn missing_space(&self) -> Option<Found> {
         let content = self.content();
         if content.len() > 1 && content.bytes().all(|byte| byte == b'-') && content.len() != 3 {
-            let help = "drop the line; three dashes begin a document, one and a space an item of a list";
+            let help = "remove the line; `---` begins a document, and `- ` a list item";
             return Some(Found { span: self.place(0, content.len()), help: help.to_owned() });
         }
         let field = self.field()?;
         let bare = content.trim_start_matches('-');
         if bare.len() < content.len() {
-            let help = format!("put a space behind the dash: `- {}`", words::excerpt(bare));
+            let help = format!("put a space after the dash: `- {}`", excerpt(bare));
             return Some(Found { span: self.place(0, content.len() - bare.len() + field.len()), help });
         }
         let value = content[field.len()..].strip_prefix(':')?;
         (!value.is_empty() && !value.starts_with([' ', '\t'])).then(|| Found {
             span: self.place(0, content.len()),
-            help: format!("put a space behind the colon: `{field}: {}`", words::excerpt(value)),
+            help: format!("put a space after the colon: `{field}: {}`", excerpt(value)),
         })
     }
 
@@ -202,17 +199,17 @@ impl<'t> Line<'t> {
         (rest.is_empty() || rest.starts_with([' ', '=']) && !value.starts_with(':')).then(|| Found {
             span: self.place(0, field.len()),
             help: format!(
-                "put a colon behind the name: `{}`",
-                format!("{field}: {}", words::excerpt(value)).trim_end()
+                "put a colon after the name: `{}`",
+                format!("{field}: {}", excerpt(value)).trim_end()
             ),
         })
     }
 
-    /// A line that stands in another column than those it belongs to.
+    /// A line that is not aligned with those it belongs to.
     fn indentation(&self, before: &Self, text: &str) -> Option<Found> {
         if self.is_item() && before.field() == Some("version") {
             let help = match self.field() {
-                Some("operations") => "`operations` stands at the left margin, without a dash",
+                Some("operations") => "write `operations` at the left margin, without a dash",
                 _ => "put `operations:` on a line of its own above the list",
             };
             return Some(Found { span: self.key(), help: help.to_owned() });
@@ -224,13 +221,13 @@ impl<'t> Line<'t> {
             return None;
         }
         if let Some("version" | "operations") = self.field() {
-            let help = "`version` and `operations` stand at the left margin, without indentation";
+            let help = "write `version` and `operations` at the left margin";
             return Some(Found { span: self.key(), help: help.to_owned() });
         }
         Some(self.as_above(before))
     }
 
-    /// An item of a list that stands in another column than the one above it, or whose fields do.
+    /// A list item that is not aligned with the one above, or whose fields are not.
     fn item(&self, text: &str) -> Option<Found> {
         let mut below = None;
         let mut other = self.before(text)?;
@@ -243,28 +240,24 @@ impl<'t> Line<'t> {
             return Some(stray.as_above(&other));
         }
         let help = format!(
-            "the dashes of a list stand in one column: indent this one by {}, as the one above",
-            spaces(other.indent)
+            "align the dashes of a list: indent this one by {}, as the one above",
+            count(other.indent, "space")
         );
         Some(Found { span: self.key(), help })
     }
 
-    /// What to say of a field that belongs below another.
+    /// A field that belongs below another one.
     fn as_above(&self, above: &Self) -> Found {
         let help = format!(
-            "the fields of one operation stand in one column: indent this one by {}, as `{}` above",
-            spaces(above.column),
-            words::excerpt(above.content().split(':').next().unwrap_or_default())
+            "align the fields of an operation: indent this one by {}, as `{}` above",
+            count(above.column, "space"),
+            excerpt(above.content().split(':').next().unwrap_or_default())
         );
         Found { span: self.key(), help }
     }
 
-    /// The place of the content up to its colon.
+    /// The span of the content up to its colon.
     fn key(&self) -> Span {
         self.place(0, self.content().split(':').next().unwrap_or_default().len())
     }
-}
-
-fn spaces(count: usize) -> String {
-    words::count(count, "space")
 }

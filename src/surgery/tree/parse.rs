@@ -1,47 +1,22 @@
-//! The YAML as a spanned tree: every value with its place, before anything is known about what it means.
+//! From text to [`Node`]s.
 //!
-//! serde-saphyr parses; this module only keeps what it says. Mappings stay lists of pairs, so that repeated fields
-//! and numbers like `.nan` reach the lowering, which can name them together with the file's other mistakes.
+//! The parser's options pass repeated fields and numbers such as `.nan` through, so that lowering reports them together
+//! with the file's other mistakes.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location, MergeKeyPolicy, NonFiniteFloatPolicy};
 
-use super::Spanned;
 use super::merge::merge;
+use super::node::{Node, Value};
 use crate::diagnostic::Span;
-
-/// A value as it is written, its place, and where an alias or a merge key stood for it.
-pub(super) type Node = Spanned<Value>;
-
-/// What is written.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    /// Nothing, `~` or `null`.
-    Null,
-    /// `true` or `false`.
-    Bool(bool),
-    /// A plain whole number within 64 bits.
-    Int(i128),
-    /// Any other plain number.
-    Float(f64),
-    /// A quoted scalar, or a plain one that is nothing else.
-    Text(String),
-    /// Text that is written as `!!binary`.
-    Binary,
-    /// A sequence.
-    List(Vec<Node>),
-    /// A mapping, pairs in file order.
-    Map(Vec<(Node, Node)>),
-}
 
 /// Parses a document. An empty one is [`Value::Null`].
 ///
 /// # Errors
-/// The parser's own error; the text is then not YAML, not one document, or beyond the limits that keep hostile
-/// files small in memory.
-pub(super) fn parse(text: &str) -> Result<Node, Error> {
+/// The parser's own error: the text is not YAML, not a single document, or beyond the limits on memory.
+pub(in crate::surgery) fn parse(text: &str) -> Result<Node, Error> {
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         merge_keys: MergeKeyPolicy::AsOrdinary,
@@ -60,14 +35,14 @@ pub(super) fn parse(text: &str) -> Result<Node, Error> {
     Ok(root)
 }
 
-/// Ends every span with the last sign that shows (a block scalar's has line breaks behind it), and takes numbers and
-/// binary data as YAML 1.2 has them.
+/// Cuts trailing white space from spans (a block scalar's ends with line breaks), and reads numbers and binary data as
+/// YAML 1.2 does.
 fn tidy(node: &mut Node, text: &str) {
     if let Some(written) = text.get(node.span.clone()) {
         let written = written.trim_end();
         node.span.end = node.span.start + written.len();
         match node.value {
-            // The parser knows forms of other versions and languages, such as `0b1`.
+            // The parser accepts forms of other YAML versions, such as `0b1`.
             Value::Int(_) if !is_integer(written) => node.value = Value::Text(written.to_owned()),
             Value::Text(_) if is_binary(text, node.span.start) => node.value = Value::Binary,
             _ => {}
@@ -94,13 +69,13 @@ fn is_integer(written: &str) -> bool {
     !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
 }
 
-/// Whether `!!binary` stands before a scalar.
+/// Whether a scalar has the tag `!!binary`.
 fn is_binary(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default().trim_end_matches([' ', '\t']);
     before.len() < start && before.ends_with("!!binary")
 }
 
-/// The bytes of a location the parser reports.
+/// The span of a location that the parser reports.
 fn bytes(location: &Location) -> Span {
     let start = location.span().byte_offset().map_or(0, to_usize);
     start..start + location.span().byte_len().map_or(0, to_usize)
@@ -108,21 +83,6 @@ fn bytes(location: &Location) -> Span {
 
 fn to_usize(n: impl TryInto<usize>) -> usize {
     n.try_into().unwrap_or(0)
-}
-
-impl Value {
-    /// What the value is, for "expected …, found …".
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Value::Null => "nothing",
-            Value::Bool(_) => "a boolean",
-            Value::Int(_) | Value::Float(_) => "a number",
-            Value::Text(_) => "text",
-            Value::Binary => "binary data",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a mapping",
-        }
-    }
 }
 
 impl<'de> Deserialize<'de> for Node {
