@@ -68,7 +68,7 @@ fn file(path: &Path, tensors: &[(&str, &str, &[u8], usize)]) {
 #[test]
 fn the_same_values_in_another_dtype_differ_in_nothing_else() {
     let stage = tempfile::tempdir().expect("a temporary directory");
-    // Of bf16: 1, -0, a NaN with a payload. An f16 NaN's payload has another place.
+    // bf16 values: 1, -0, a NaN with a payload. An f16 NaN's payload has another place.
     let bf16: [u8; 6] = [0x80, 0x3f, 0x00, 0x80, 0xc1, 0x7f];
     let f16: [u8; 6] = [0x00, 0x3c, 0x00, 0x80, 0x00, 0x7e];
     let other_nan: [u8; 6] = [0x80, 0x3f, 0x00, 0x00, 0xc0, 0x7f];

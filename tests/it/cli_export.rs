@@ -250,7 +250,7 @@ fn files_have_the_modes_that_a_copy_has() {
         r#"{"weight_map": {"model.norm.weight": "m.safetensors", "model.embed_tokens.weight": "m.safetensors"}}"#,
     );
     let at = |name: &str| stage.path().join(name);
-    // Of each file, and of what it becomes under two masks: `cp` never gives away more, and no setuid.
+    // The mode of each file, and those of its copies under two masks: `cp` never grants more, and no setuid.
     let modes = [
         ("config.json", 0o4444, [0o444, 0o440]),
         ("model.safetensors.index.json", 0o666, [0o644, 0o640]),

@@ -26,12 +26,12 @@ impl Fixture {
         Self::of(LAYERS)
     }
 
-    /// Of a model that is exported soon.
+    /// With a model that is exported quickly.
     fn small() -> Self {
         Self::of("model.embed_tokens.weight BF16 8000,1024")
     }
 
-    /// Of a model and a donor with such tensors.
+    /// With a model and a donor that have these tensors.
     fn of(list: &str) -> Self {
         let stage = Self(tempfile::tempdir().expect("a temporary directory"));
         sparse::write(&stage.at("model/model.safetensors"), list);

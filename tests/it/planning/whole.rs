@@ -74,7 +74,7 @@ fn differences_and_means_are_not() {
     ] {
         assert_eq!(advised(&stage, "base", operations), 0, "{operations:?}");
     }
-    // Of another dtype than the base, as differences may be kept.
+    // The dtype differs from the base's, as that of stored differences may.
     assert_eq!(advised(&stage, "base-bf16", &["op: add, pattern: '*', source: tuned"]), 0);
     // Every tensor, and no configuration.
     fs::create_dir(stage.path().join("deltas")).expect("a directory");
