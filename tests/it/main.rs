@@ -3,6 +3,7 @@
 mod accepted;
 mod bad_input_variants;
 mod ci;
+mod circles;
 mod cli_check;
 mod cli_diff;
 mod cli_export;
