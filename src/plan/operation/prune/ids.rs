@@ -43,7 +43,12 @@ pub(super) fn distinct<'f>(ids: &'f Spanned<Vec<Spanned<u64>>>, planned: &mut Pl
 }
 
 /// Refuses an operation that would zero nothing.
-pub(super) fn nothing(operation: &Operation, granularity: Granularity, help: &str, planned: &mut PlannedOperation) {
+pub(super) fn nothing(
+    operation: &Operation,
+    granularity: Granularity,
+    help: &str,
+    planned: &mut PlannedOperation,
+) {
     let message = format!("the pattern matches no tensor that `granularity: {granularity}` can zero");
     let diagnostic = Diagnostic::new(Code::NoPrunableTensor, message).help(help);
     planned.report(operation.pattern.label_at_use(diagnostic, ""));
