@@ -162,5 +162,5 @@ fn the_log_has_one_line_per_operation() {
         log.iter().any(|line| line["message"].as_str().is_some_and(|message| message.starts_with(start)))
     };
     assert!(has("surgery #1 scale: 4 tensors") && has("surgery #2 scale: 1 tensor"), "{log:#?}");
-    assert!(has("computing in f32"), "{log:#?}");
+    assert!(has("loaded; computing in f32"), "{log:#?}");
 }
