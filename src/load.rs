@@ -79,7 +79,7 @@ impl From<WeightsError> for LoadError {
     }
 }
 
-/// Loads a model with a plan applied. `progress` is told of bytes of weights, up to its total.
+/// Loads a model with a plan applied. `progress` receives the bytes of weights done and their total.
 ///
 /// # Errors
 /// A configuration or tensors that no family supports, found before a weight is read; files that changed or cannot be

@@ -31,7 +31,7 @@ pub enum Architecture {
 }
 
 /// Values of `config.json` that a family's own configuration class fills in when the file leaves them out, as
-/// published conversions of Gemma 3 do. `None`: the file has to say.
+/// published conversions of Gemma 3 do. `None`: the file must have them.
 #[derive(Debug, Clone, Copy)]
 pub struct SizeDefaults {
     /// `num_attention_heads`.

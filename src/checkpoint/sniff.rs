@@ -69,7 +69,7 @@ pub(super) fn sniff(start: &[u8]) -> Option<Format> {
         [b'{' | b'[', next, ..] if next.is_ascii_whitespace() || matches!(next, b'"' | b'{' | b'}') => {
             Some(JSON)
         }
-        // The length of a header is a number of eight bytes, the highest of which are 0.
+        // The length of a header is a number of eight bytes, and its highest bytes are 0.
         _ if text.len() >= 8 && is_text(text) => {
             let yaml = text.split(|byte| *byte == b'\n').any(|line| {
                 [b"version:".as_slice(), b"operations:"].iter().any(|field| line.starts_with(field))

@@ -70,7 +70,7 @@ pub fn elsewhere(path: &Path) -> Option<String> {
             part.starts_with(|c: char| c.is_ascii_alphanumeric())
                 && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         };
-        // In a directory that exists, the file name is misspelt.
+        // In a directory that exists, the file name is misspelled.
         (plain(owner) && plain(name) && !name.contains(".safetensors") && !Path::new(owner).exists())
             .then_some(())
     };

@@ -96,7 +96,7 @@ fn without_line_break(mut text: String) -> String {
     text
 }
 
-/// The model's own sampling settings, each of which a flag overrides.
+/// The model's own sampling settings; a flag overrides each.
 fn sampling(args: &GenerateArgs, defaults: &Defaults) -> Sampling {
     let defaults = defaults.sampling();
     Sampling {

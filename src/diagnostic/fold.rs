@@ -17,7 +17,7 @@ pub(crate) struct Folded<T> {
 }
 
 /// Folds names by the dotted components that are numbers, in order of first appearance. Names with different details are
-/// never folded together, and a fold stands for exactly the names in it. Names must be distinct.
+/// never folded together, and a fold represents exactly the names in it. Names must be distinct.
 pub(crate) fn fold<'n, T: Clone + Eq + Hash>(
     names: impl IntoIterator<Item = (&'n str, T)>,
 ) -> Vec<Folded<T>> {
@@ -43,7 +43,7 @@ pub(crate) fn fold<'n, T: Clone + Eq + Hash>(
 }
 
 impl<T> Folded<T> {
-    /// How many names it stands for.
+    /// Number of names that it represents.
     #[must_use]
     pub(crate) fn count(&self) -> usize {
         self.holes.iter().map(Vec::len).product()
@@ -64,7 +64,7 @@ impl<T> Folded<T> {
     }
 }
 
-/// Ascending numbers with runs of three and more as ranges: `0–3,7`. Of more than eight runs the middle is left out.
+/// Ascending numbers with runs of three and more as ranges: `0–3,7`. Beyond eight runs, the middle is left out.
 #[must_use]
 pub(crate) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
     const MAX_RUNS: usize = 8;
@@ -89,7 +89,7 @@ pub(crate) fn runs(numbers: &[u64], separator: &str, look: Look) -> String {
     texts.join(separator)
 }
 
-/// Stands for a number in a template. No name of a tensor has control characters.
+/// Placeholder of a number in a template. No name of a tensor has control characters.
 const HOLE: char = '\0';
 
 /// A name's template, and its numbers. A number with leading zeros is text.

@@ -177,9 +177,9 @@ mod tests {
             "  a.weight    1 tensor\n  a.very.long.name.of.a.weight\n    2 tensors\n  b           3 tensors\n",
             "one long row takes two lines"
         );
-        let long = [("a".to_owned(), "four words stand here, and more".to_owned())];
+        let long = [("a".to_owned(), "four words are here, and more".to_owned())];
         let less = Look { width: 30, ..Look::PLAIN };
-        assert_eq!(rows(&long, 2, less), "  a    four words stand here,\n       and more\n");
+        assert_eq!(rows(&long, 2, less), "  a    four words are here,\n       and more\n");
         let narrow = Look { width: 12, ..Look::PLAIN };
         assert_eq!(rows(&table, 2, narrow), "  a.weight\n    1 tensor\n  b\n    2\n    tensors\n");
     }

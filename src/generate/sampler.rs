@@ -108,7 +108,7 @@ impl Sampler {
         sampled
     }
 
-    /// One draw from the softmax of `logits`, none of which is NaN or +∞ and at least one of which is finite.
+    /// One draw from the softmax of `logits`: none is NaN or +∞, and at least one is finite.
     fn draw(&mut self, logits: &[f32]) -> u32 {
         let sampling = &self.sampling;
         let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);

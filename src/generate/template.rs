@@ -161,7 +161,7 @@ fn source(
     Ok(of_json(&path, &json)?.map(|source| (path, source)))
 }
 
-/// The template in `chat_template`: a string, or a list of named templates, of which `default` or else the first is
+/// The template in `chat_template`: a string, or a list of named templates: `default`, or else the first, is
 /// taken.
 fn of_json(path: &Path, json: &Map<String, Value>) -> Result<Option<String>, Error> {
     let invalid = || {

@@ -101,7 +101,7 @@ impl Tensors {
     }
 }
 
-/// The same model packed (each module as `choose` says, or not at all) and as what its codes stand for.
+/// The same model packed (each module as `choose` says, or not at all) and dequantized.
 fn pair(choose: impl Fn(&str) -> Option<Packing>, change: impl FnOnce(&mut Value)) -> (TempDir, TempDir) {
     let (mut packed, mut dense) = (Tensors::default(), Tensors::default());
     for (seed, (module, shape)) in (1..).zip(matrices()) {

@@ -94,7 +94,7 @@ pub fn chunk() -> usize {
 }
 
 /// Runs a prompt (at least one token) through the model in chunks of at most `chunk` tokens, and returns the logits after
-/// its last token. `each` is told how many tokens are done and may stop it; the result is then `None`.
+/// its last token. `each` receives the number of tokens done and may stop it; the result is then `None`.
 ///
 /// # Errors
 /// A token outside the vocabulary, or a failure of MLX.

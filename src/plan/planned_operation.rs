@@ -51,7 +51,7 @@ impl<'a> Context<'a> {
 pub(super) struct PlannedOperation {
     /// What it does: at most one edit a tensor.
     pub edits: Vec<Edit>,
-    /// Matched keys that the edits stand for, where it is not all of them (`prune`).
+    /// Number of matched keys that are edited, where it is not all of them (`prune`).
     pub acted: Option<usize>,
     /// The tensors it is meant for, whether or not a donor has its side (not of `prune`).
     pub targets: Vec<TensorId>,
@@ -93,7 +93,7 @@ impl PlannedOperation {
         self.edits.push(Edit { target, action });
     }
 
-    /// Counts matched keys that edits stand for.
+    /// Counts matched keys that are edited.
     pub(super) fn acts_on(&mut self, keys: usize) {
         *self.acted.get_or_insert_default() += keys;
     }

@@ -18,7 +18,7 @@ pub struct Operation {
     pub sound: bool,
     /// `op`; its span represents the whole operation in labels.
     pub op: Spanned<OpName>,
-    /// 1-based line of `op`, or of the alias or merge key that stands for it.
+    /// 1-based line of `op`, or of the alias or merge key that it comes through.
     pub line: usize,
     /// The keys to edit.
     pub pattern: Spanned<Pattern>,

@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
         return refuse(format!("`{shown}` is a directory"), "name the YAML file in it");
     }
     if !metadata.is_file() {
-        // Opening a pipe may block for ever, and a device may have no end.
+        // Opening a pipe may block forever, and a device may have no end.
         return refuse(format!("`{shown}` is not a regular file"), "write the YAML to a file");
     }
     if metadata.len() > MAX_SIZE {

@@ -17,7 +17,7 @@ pub struct Spanned<T> {
 }
 
 impl<T> Spanned<T> {
-    /// Labels this value where it is used, and where it is written if an alias or a merge key stands for it. For values
+    /// Labels this value where it is used, and where it is written if it comes through an alias or a merge key. For values
     /// that are wrong in their context.
     #[must_use]
     pub fn label_at_use(&self, diagnostic: Diagnostic, message: impl Into<String>) -> Diagnostic {
@@ -27,7 +27,7 @@ impl<T> Spanned<T> {
         }
     }
 
-    /// Labels this value where it is written, and where it is used if an alias or a merge key stands for it. For values
+    /// Labels this value where it is written, and where it is used if it comes through an alias or a merge key. For values
     /// that are wrong in themselves.
     pub(super) fn label_at_definition(
         &self,

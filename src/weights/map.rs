@@ -18,7 +18,7 @@ pub struct WeightMap<'p> {
     pub(super) tied: BTreeMap<String, Matrix>,
     pub(super) policy: Policy,
     pub(super) progress: Progress,
-    /// Told of each taken tensor, which is then computed at once; `None` in a trial, which only looks at shapes.
+    /// Receives each taken tensor, which is then computed at once; `None` in a trial, which only looks at shapes.
     pub(super) listener: Option<&'p mut dyn FnMut(Progress)>,
     /// Tensors that another model of this checkpoint has taken.
     pub(super) shared: Option<&'p mut SharedWeights>,

@@ -17,7 +17,7 @@ struct Module {
     file: String,
     /// The items that it defines.
     items: BTreeSet<String>,
-    /// Local names and the paths that they stand for, re-exports included.
+    /// Local names and the paths that they mean, re-exports included.
     names: BTreeMap<String, ModulePath>,
     /// The modules whose every name it has by `use …::*`.
     globs: Vec<ModulePath>,
@@ -60,7 +60,7 @@ impl Tree {
         Self::new(modules)
     }
 
-    /// Of file names and sources, by module path.
+    /// Takes file names and sources by module path.
     fn new(sources: BTreeMap<ModulePath, (String, String)>) -> Self {
         let mut modules = BTreeMap::new();
         for (path, (file, text)) in sources {

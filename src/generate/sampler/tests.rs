@@ -73,7 +73,7 @@ fn top_p_keeps_the_smallest_set_that_reaches_p() {
 
 #[test]
 fn top_p_follows_top_k() {
-    // Of 0.4, 0.3 renormalized, the first alone is 0.571.
+    // 0.4 and 0.3 renormalized: the first alone is 0.571.
     check_support(&known(), |s| (s.top_k, s.top_p) = (2, 0.55), &[1]);
     check_support(&known(), |s| (s.top_k, s.top_p) = (2, 0.6), &[1, 3]);
 }

@@ -15,7 +15,7 @@ pub(super) const WEIGHTS: usize = 4;
 /// Rows of x that are taken together.
 const ROWS: usize = 3;
 const LANES: usize = 8;
-/// Elements of a block of a sum at most: so many of each row of x stay in a first-level cache.
+/// Maximum number of elements in a block of a sum: as many of each row of x as stay in a first-level cache.
 const BLOCK: usize = 512;
 /// Rows of W by which memory is asked for beforehand.
 const AHEAD: usize = 2 * WEIGHTS;

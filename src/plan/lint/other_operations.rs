@@ -8,7 +8,7 @@ use crate::plan::ids::OperationId;
 use crate::plan::scope::Scope;
 use crate::surgery::{Granularity, Kind, Operation};
 
-/// Of more operations that zero heads, only the first are considered.
+/// Maximum number of operations that zero heads to consider.
 const MAX_HEAD_PRUNES: usize = 256;
 
 /// The operations of a file, by what lints ask of them.

@@ -12,7 +12,7 @@ use crate::surgery::SurgeryFile;
 /// thousands.
 const MAX_LABELS: usize = 8;
 
-/// One note for each operation of which later ones overwrite something.
+/// One note for each operation that later ones overwrite, in part or as a whole.
 pub(in crate::plan) fn notes(
     file: &SurgeryFile,
     overwritten: &[Overwritten],

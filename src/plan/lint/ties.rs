@@ -10,7 +10,7 @@ use crate::surgery::SurgeryFile;
 /// Maximum number of patterns that a note points at.
 const MAX_LABELS: usize = 8;
 
-/// What is to be said of the ties of the base; `untied` are the heads whose tie is broken.
+/// Notes and warnings about the ties of the base; `untied` are the heads whose tie is broken.
 pub(in crate::plan) fn notes(
     file: &SurgeryFile,
     base: &Checkpoint,

@@ -49,7 +49,7 @@ pub(super) fn plan(
     faults.report(planned, source_key);
 }
 
-/// Counts a set of which only scales or biases are reached.
+/// Counts a set if only its scales or biases are matched.
 fn headless(unit: &Unit, faults: &mut Faults) -> bool {
     let What::Set { set, matched: [false, ..] } = &unit.what else { return false };
     faults.add(

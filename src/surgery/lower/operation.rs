@@ -92,7 +92,7 @@ struct Reader<'d> {
     meant_op: Option<OpName>,
     granularity: Option<Granularity>,
     values: Values<'d>,
-    /// The fields that are there, or that a misspelled or misplaced one stands for.
+    /// The fields that are present, or that a misspelled or misplaced one means.
     meant: BTreeSet<Field>,
     /// Whether it has no mistakes so far, those in [`Values::failed`] excepted.
     sound: bool,

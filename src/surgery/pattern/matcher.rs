@@ -26,7 +26,7 @@ pub struct Matcher {
 enum Body {
     /// Nothing: no wildcard.
     Nothing,
-    /// `*` before, between and after these texts, some of which may be empty.
+    /// `*` before, between and after these texts; some may be empty.
     Texts(Vec<Finder<'static>>),
     /// Anything else, in which this text must occur.
     Parts(Vec<Part>, Option<Box<Finder<'static>>>),

@@ -2,7 +2,7 @@
 
 use super::super::spanned::Spanned;
 
-/// A value as it is written, its place, and where an alias or a merge key stands for it.
+/// A value as it is written, its place, and the alias or merge key that it comes through.
 pub(in crate::surgery) type Node = Spanned<Value>;
 
 /// What is written.

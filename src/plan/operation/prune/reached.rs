@@ -85,7 +85,7 @@ fn search(entries: &[(Key, TensorInfo)], skip: usize, leaf: &str, suffix: &str) 
     entries.binary_search_by(|(key, _)| compare(key)).ok()
 }
 
-/// The positions of the keys under a parent, one of which is `near`.
+/// The positions of the keys under a parent; `near` is one of them.
 fn run(entries: &[(Key, TensorInfo)], parent: &str, near: usize) -> Range<usize> {
     let inside = |at: usize| {
         entries.get(at).is_some_and(|(key, _)| {
