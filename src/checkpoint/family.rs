@@ -13,9 +13,8 @@ pub enum NormOffset {
     OneUnlessConverted,
 }
 
-/// The code that runs a family; `model::registry` has a builder for each.
+/// The code that runs a family: the file of the same name in `model`, built by `model::registry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the file of the same name in `model`")]
 pub enum Architecture {
     Gemma2,
     Gemma3Text,

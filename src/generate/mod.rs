@@ -23,14 +23,13 @@ mod token_bytes;
 mod tokenizer;
 
 pub use compare::{Position, compare};
-pub use config::{DEFAULT_MAX_TOKENS, Defaults};
-pub use error::{Error, LogitsError, PromptError};
+pub use config::Defaults;
+pub use error::{Error, PromptError};
 pub use files::{MAX_TEXT_BYTES, read_text};
 pub use generation::Generation;
 pub use limits::Limits;
-pub use sampler::{Sampler, Sampling};
+pub use sampler::Sampling;
 pub use score::{Score, log_sum_exp, score};
 pub use sequence::{FinishReason, Piece, Request, Sequence};
-pub use stop::StopStrings;
 pub use template::{ChatTemplate, Message, TemplateInputs, message};
 pub use tokenizer::{Start, TextStream, Tokenizer};

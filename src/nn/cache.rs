@@ -120,18 +120,6 @@ impl Cache {
 }
 
 impl LayerCache {
-    /// Positions seen before the next `extend`.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing was seen.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Appends keys and values `[1, kv_heads, T, head_dim]` of the next T positions, and returns those of all positions that
     /// these can see.
     pub(crate) fn extend(&mut self, keys: &Array, values: &Array, window: Window) -> Result<(Array, Array)> {

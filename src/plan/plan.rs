@@ -44,8 +44,6 @@ pub struct Summary {
     pub peak_extra_bytes: u64,
 }
 
-/// Why there is no plan: every diagnostic, in file order.
-
 impl Plan {
     /// The plan that edits nothing: the same path as `operations: []`.
     #[must_use]

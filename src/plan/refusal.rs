@@ -5,6 +5,7 @@ use std::fmt;
 use crate::diagnostic::{Diagnostic, Severity};
 
 /// Why there is no plan: every diagnostic, in file order.
+/// Why there is no plan: every diagnostic, in file order.
 #[derive(Debug)]
 pub struct Refusal {
     /// At least one of them is an error.

@@ -32,7 +32,7 @@ mod tree;
 
 pub use file::SurgeryFile;
 pub use language::{Granularity, Method, OpName};
-pub use operation::{Fragment, Kind, Operation};
-pub use pattern::{Captures, Group, Matcher, Pattern, PatternError, Template};
+pub use operation::{Kind, Operation};
+pub use pattern::{Matcher, Pattern, Template};
 pub use schema::schema;
 pub use spanned::{Spanned, WRITTEN};

@@ -25,8 +25,8 @@ impl WeightMap<'_> {
         }
     }
 
-    /// From here on every taken tensor is read, converted as the policy decides and evaluated at once. The listener is
-    /// told of it.
+    /// From here on every taken tensor is read, converted as the policy decides and evaluated at once; `listener`
+    /// receives the progress.
     #[must_use]
     pub fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
         let Self { tensors, ties, stored_as, tied, progress, .. } = self;

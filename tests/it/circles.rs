@@ -302,10 +302,9 @@ mod reader {
 
     #[track_caller]
     fn check(sources: &[(&str, &str)], circles: &[&[&str]]) {
-        let module = |file: &str| {
+        let module = |file: &str| -> ModulePath {
             let name = file.trim_end_matches(".rs").trim_end_matches("/mod");
-            let path = if name == "lib" { Vec::new() } else { name.split('/').map(str::to_owned).collect() };
-            path
+            if name == "lib" { Vec::new() } else { name.split('/').map(str::to_owned).collect() }
         };
         let sources =
             sources.iter().map(|(file, text)| (module(file), ((*file).to_owned(), (*text).to_owned())));

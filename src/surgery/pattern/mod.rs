@@ -21,8 +21,8 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use glob::{Group, Pattern};
+pub use glob::Pattern;
 pub(super) use in_file::offset_in_file;
 pub use matcher::Matcher;
 pub use parse::PatternError;
-pub use template::{Captures, Template};
+pub use template::Template;

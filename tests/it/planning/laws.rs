@@ -45,7 +45,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
         prop_assert!(targets.is_sorted_by(|a, b| a < b), "one edit a tensor, in key order");
         prop_assert!(step.skipped <= step.matched);
     }
-    let targets: Vec<_> = plan.programs().iter().map(|program| program.target()).collect();
+    let targets: Vec<_> = plan.programs().iter().map(mlxcel::Program::target).collect();
     prop_assert!(targets.is_sorted_by(|a, b| a < b), "one program a tensor, in key order");
     prop_assert_eq!(plan.summary().tensors_edited, targets.len());
     prop_assert_eq!(plan.digest().is_none(), targets.is_empty());

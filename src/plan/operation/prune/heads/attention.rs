@@ -108,8 +108,7 @@ impl Attention {
             ["q_norm", "q_layernorm", "attn_sub_norm", "inner_attn_ln", "sub_norm", "o_norm", "attn_norm"];
         let all = self.heads * self.width;
         let spans = |id: &TensorId| self.heads > 1 && context.entry(*id).1.shape == [all];
-        let norms = NORMS.iter().filter_map(|norm| module.position(context, norm, "weight"));
-        norms.filter(spans).next()
+        NORMS.iter().filter_map(|norm| module.position(context, norm, "weight")).find(spans)
     }
 }
 
