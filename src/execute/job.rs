@@ -27,6 +27,8 @@ pub(super) struct Wish {
     pub(super) count: bool,
     /// For somebody who does not read it soon.
     pub(super) past_caches: bool,
+    /// Without the fast paths.
+    pub(super) general: bool,
 }
 
 /// A tensor in a file.
@@ -219,14 +221,14 @@ impl<'p> Job<'p> {
         first: usize,
         out: &mut [u8],
         buffers: &mut Buffers,
-        Wish { count, past_caches }: Wish,
+        Wish { count, past_caches, general }: Wish,
     ) -> Result<Outcome, ExecuteError> {
         let elements = first..first + out.len() / self.recipe.width();
         if let Some(begin) = &self.begin {
             begin.read(&elements, out)?;
         }
         let inputs = self.read(elements, buffers)?;
-        Ok(edit(&self.recipe, &mut Tile { first, out, inputs: &inputs, past_caches }, count))
+        Ok(edit(&self.recipe, &mut Tile { first, out, inputs: &inputs, past_caches, general }, count))
     }
 
     /// Reads the same elements of all inputs.

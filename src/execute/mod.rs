@@ -57,6 +57,8 @@ pub struct Executor<'p> {
     ledger: Option<Ledger>,
     /// Of all results so far, if somebody asks.
     digest: Option<Sha256>,
+    /// Without the fast paths.
+    general: bool,
 }
 
 impl<'p> Executor<'p> {
@@ -83,7 +85,21 @@ impl<'p> Executor<'p> {
     /// [`ExecuteError::Changed`].
     pub fn without_report(plan: &'p Plan) -> Result<Self, ExecuteError> {
         check_unchanged(plan)?;
-        Ok(Self { plan, pool: Pool::default(), windows: Default::default(), ledger: None, digest: None })
+        Ok(Self {
+            plan,
+            pool: Pool::default(),
+            windows: Default::default(),
+            ledger: None,
+            digest: None,
+            general: false,
+        })
+    }
+
+    /// Uses the general evaluator alone, for the bench, which measures what the fast paths gain.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_fast_paths(self) -> Self {
+        Self { general: true, ..self }
     }
 
     /// Runs one program. `out` is exactly as long as the tensor ([`Program::result_bytes`]) and holds its bytes
@@ -99,7 +115,8 @@ impl<'p> Executor<'p> {
         self.release_buffers(program);
         let job = Job::new(self.plan, program, &self.pool)?;
         // What is hashed is read soon.
-        let wish = Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none() };
+        let wish =
+            Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none(), general: self.general };
         let outcome = match &mut self.digest {
             None => job.fill(0, out, &self.pool, wish)?,
             Some(digest) => {
@@ -132,7 +149,7 @@ impl<'p> Executor<'p> {
         let (width, elements) = (job.recipe.width(), job.recipe.elements());
         let mut outcome = Outcome::new(job.recipe.steps.len());
         let [mut current, mut other] = self.windows.each_mut();
-        let wish = Wish { count: self.ledger.is_some(), past_caches: false };
+        let wish = Wish { count: self.ledger.is_some(), past_caches: false, general: self.general };
         let mut done: &[u8] = &[];
         for first in (0..elements).step_by(WINDOW) {
             let bytes = WINDOW.min(elements - first) * width;

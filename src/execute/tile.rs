@@ -35,6 +35,8 @@ pub(super) struct Tile<'t> {
     pub(super) inputs: &'t [&'t [u8]],
     /// Whether nobody reads the result soon.
     pub(super) past_caches: bool,
+    /// Whether to use the general evaluator alone, without the fast paths. The bench measures what they gain.
+    pub(super) general: bool,
 }
 
 /// Makes a tile's result. `count` asks for figures.
@@ -109,15 +111,19 @@ fn strips<M: Machine, S: Stored, const COUNT: bool>(recipe: &Recipe, tile: &mut 
     let mut outcome = Outcome::new(if COUNT { recipe.steps.len() } else { 0 });
     let mut chain = Chain::<S>::new(recipe, COUNT);
     let (mut passes, mut counted) = (None::<Passes<S>>, None::<Counted<S>>);
+    let general = tile.general;
     for (i, out) in tile.out.chunks_mut(STRIP * size_of::<S::Bits>()).enumerate() {
         let at = i * STRIP;
         let window = tile.first + at..tile.first + at + out.len() / size_of::<S::Bits>();
         let here = Here { recipe, inputs: tile.inputs, at, window, past_caches: tile.past_caches };
         // Without steps there is nothing to count.
         let count = COUNT && !(recipe.steps.is_empty() && recipe.computes());
-        let made = fused::make::<M, S, COUNT>(&here, out, &mut outcome.steps)
-            .or_else(|| chain.make::<M, COUNT>(&here, out, &mut outcome.steps));
-        if made == Some(true) || count && zeroed::make::<M, S>(&here, out, &mut outcome) {
+        let made = match general {
+            true => None,
+            false => fused::make::<M, S, COUNT>(&here, out, &mut outcome.steps)
+                .or_else(|| chain.make::<M, COUNT>(&here, out, &mut outcome.steps)),
+        };
+        if made == Some(true) || count && !general && zeroed::make::<M, S>(&here, out, &mut outcome) {
             continue;
         }
         if count {

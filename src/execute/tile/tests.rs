@@ -205,7 +205,11 @@ fn run_by(
                 &bytes[elements.start * width..elements.end * width]
             })
             .collect();
-        outcome.add(&edit(recipe, &mut Tile { first, out, inputs: &inputs, past_caches }, count));
+        outcome.add(&edit(
+            recipe,
+            &mut Tile { first, out, inputs: &inputs, past_caches, general: false },
+            count,
+        ));
     }
     (result, outcome)
 }
