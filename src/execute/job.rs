@@ -10,9 +10,8 @@ use rayon::prelude::*;
 use super::ExecuteError;
 use super::blend::{self, BLOCK, BlockSums, Sums};
 use super::buffers::{Buffers, Pool, ROOM_TO_SHIFT, shift};
+use super::kernel::{Outcome, Tile, edit};
 use super::recipe::{Member, Recipe, Start, Step};
-use super::tally::Outcome;
-use super::tile::{Tile, edit};
 use crate::checkpoint::{Dtype, Key, Shard};
 use crate::plan::cost::{self, IN_FLIGHT, TILE};
 use crate::plan::{Action, Method, Plan, Program, TensorRef};
@@ -27,8 +26,6 @@ pub(super) struct Wish {
     pub(super) count: bool,
     /// For somebody who does not read it soon.
     pub(super) past_caches: bool,
-    /// Without the fast paths.
-    pub(super) general: bool,
 }
 
 /// A tensor in a file.
@@ -221,14 +218,14 @@ impl<'p> Job<'p> {
         first: usize,
         out: &mut [u8],
         buffers: &mut Buffers,
-        Wish { count, past_caches, general }: Wish,
+        Wish { count, past_caches }: Wish,
     ) -> Result<Outcome, ExecuteError> {
         let elements = first..first + out.len() / self.recipe.width();
         if let Some(begin) = &self.begin {
             begin.read(&elements, out)?;
         }
         let inputs = self.read(elements, buffers)?;
-        Ok(edit(&self.recipe, &mut Tile { first, out, inputs: &inputs, past_caches, general }, count))
+        Ok(edit(&self.recipe, &mut Tile { first, out, inputs: &inputs, past_caches }, count))
     }
 
     /// Reads the same elements of all inputs.

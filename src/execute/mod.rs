@@ -3,28 +3,22 @@
 //! ```text
 //! Program ──resolve──▶ Recipe ─┐
 //! base bytes ──────────────────┼─ tile by tile ─▶ result bytes ─▶ caller's buffer, SHA-256
-//! donor bytes ─────────────────┘                 └─▶ Tally ─▶ Report
+//! donor bytes ─────────────────┘                 └─▶ Counters ─▶ Report
 //! ```
 //!
 //! Every number is computed in one order, whatever the number of threads: results, report and digest are the same bit
 //! for bit on every machine.
 
-mod bits;
 mod blend;
 mod buffers;
 mod diff;
 mod error;
 mod export;
-mod float;
 mod job;
-mod lanes;
+mod kernel;
 mod recipe;
 mod region;
 mod report;
-mod tally;
-mod tile;
-#[cfg(target_arch = "x86_64")]
-mod wide;
 
 pub use diff::{Comparison, Figures, NotFinite, Tie, Verdict, Which, diff, diff_plan};
 pub use error::{ExecuteError, Place};
@@ -42,8 +36,8 @@ use crate::plan::cost::{self, IN_FLIGHT, TILE};
 use crate::plan::{Plan, Program, TensorRef};
 use buffers::{Pool, ROOM_TO_SHIFT};
 use job::{Job, Wish};
+use kernel::Outcome;
 use report::Ledger;
-use tally::Outcome;
 
 /// Elements that are computed while those before them are hashed.
 const WINDOW: usize = 4 * IN_FLIGHT * TILE;
@@ -57,8 +51,6 @@ pub struct Executor<'p> {
     ledger: Option<Ledger>,
     /// Of all results so far, if somebody asks.
     digest: Option<Sha256>,
-    /// Without the fast paths.
-    general: bool,
 }
 
 impl<'p> Executor<'p> {
@@ -85,21 +77,7 @@ impl<'p> Executor<'p> {
     /// [`ExecuteError::Changed`].
     pub fn without_report(plan: &'p Plan) -> Result<Self, ExecuteError> {
         check_unchanged(plan)?;
-        Ok(Self {
-            plan,
-            pool: Pool::default(),
-            windows: Default::default(),
-            ledger: None,
-            digest: None,
-            general: false,
-        })
-    }
-
-    /// Uses the general evaluator alone, for the bench, which measures what the fast paths gain.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn without_fast_paths(self) -> Self {
-        Self { general: true, ..self }
+        Ok(Self { plan, pool: Pool::default(), windows: Default::default(), ledger: None, digest: None })
     }
 
     /// Runs one program. `out` is exactly as long as the tensor ([`Program::result_bytes`]) and holds its bytes
@@ -115,8 +93,7 @@ impl<'p> Executor<'p> {
         self.release_buffers(program);
         let job = Job::new(self.plan, program, &self.pool)?;
         // What is hashed is read soon.
-        let wish =
-            Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none(), general: self.general };
+        let wish = Wish { count: self.ledger.is_some(), past_caches: self.digest.is_none() };
         let outcome = match &mut self.digest {
             None => job.fill(0, out, &self.pool, wish)?,
             Some(digest) => {
@@ -149,7 +126,7 @@ impl<'p> Executor<'p> {
         let (width, elements) = (job.recipe.width(), job.recipe.elements());
         let mut outcome = Outcome::new(job.recipe.steps.len());
         let [mut current, mut other] = self.windows.each_mut();
-        let wish = Wish { count: self.ledger.is_some(), past_caches: false, general: self.general };
+        let wish = Wish { count: self.ledger.is_some(), past_caches: false };
         let mut done: &[u8] = &[];
         for first in (0..elements).step_by(WINDOW) {
             let bytes = WINDOW.min(elements - first) * width;

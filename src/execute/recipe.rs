@@ -1,7 +1,6 @@
 //! [`Recipe`]: a program with everything settled that is the same for all its tiles. Pure arithmetic: it knows inputs
 //! by number and nothing of files.
 
-use super::float::Work;
 use crate::checkpoint::Dtype;
 use crate::plan::Region;
 
@@ -74,9 +73,4 @@ impl Recipe {
     pub(super) fn elements(&self) -> usize {
         self.shape.iter().product()
     }
-}
-
-/// Whether a factor is not 1 in working precision. By 1, exactly what changes is meant to change.
-pub(super) fn changes<W: Work>(factor: f64) -> bool {
-    W::from_f64(factor) != W::ONE
 }

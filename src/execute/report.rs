@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::error::Place;
 use super::job::Job;
-use super::tally::{Outcome, Tally};
+use super::kernel::{Counters, Outcome};
 use crate::diagnostic::{Code, Diagnostic, bytes};
 use crate::plan::{Plan, Program};
 
@@ -70,7 +70,7 @@ pub struct OperationReport {
 pub(super) struct Ledger {
     report: Report,
     /// One for each operation.
-    tallies: Vec<Tally>,
+    tallies: Vec<Counters>,
 }
 
 impl Ledger {
@@ -83,7 +83,7 @@ impl Ledger {
             ..OperationReport::default()
         });
         let report = Report { operations: operations.collect(), ..Report::default() };
-        Self { tallies: vec![Tally::default(); plan.steps().len()], report }
+        Self { tallies: vec![Counters::default(); plan.steps().len()], report }
     }
 
     /// Enters one edited tensor.
@@ -95,7 +95,7 @@ impl Ledger {
         self.report.result_bytes += bytes;
         self.report.not_finite += outcome.passed;
         let elements = job.recipe.elements() as u64;
-        let whole = Tally { changed: elements, deltas: elements, ..Tally::default() };
+        let whole = Counters { changed: elements, deltas: elements, ..Counters::default() };
         let start = job.start_of.map(|step| (step, &whole));
         let mut acted = Vec::new();
         for (step, tally) in start.into_iter().chain(job.step_of.iter().copied().zip(&outcome.steps)) {

@@ -4,8 +4,7 @@ use rayon::prelude::*;
 
 use super::{Figures, NotFinite, Verdict, is_float, width};
 use crate::checkpoint::{Dtype, TensorInfo};
-use crate::execute::float::{STRIP, decode};
-use crate::execute::lanes::Plain;
+use crate::execute::kernel::{STRIP, Scalar, decode};
 use crate::plan::cost::TILE;
 
 /// What figures follow from.
@@ -58,8 +57,8 @@ impl Sums {
         let strips = first.1.chunks(STRIP * width(first.0)).zip(second.1.chunks(STRIP * width(second.0)));
         for (old_bytes, new_bytes) in strips {
             let n = old_bytes.len() / width(first.0);
-            decode::<Plain, _>(first.0, old_bytes, &mut olds);
-            decode::<Plain, _>(second.0, new_bytes, &mut news);
+            decode(Scalar, first.0, old_bytes, &mut olds);
+            decode(Scalar, second.0, new_bytes, &mut news);
             for (old, new) in olds[..n].iter().zip(&news[..n]) {
                 let differs = old.to_bits() != new.to_bits();
                 self.different += u64::from(differs && (same_dtype || !old.is_nan() || !new.is_nan()));
