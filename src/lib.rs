@@ -40,6 +40,10 @@ pub mod serve;
 pub mod cli;
 pub mod command;
 
+#[cfg(all(feature = "mlx", target_os = "linux", target_arch = "x86_64"))]
+#[doc(hidden)]
+pub use mlx::sgemm;
+
 pub use checkpoint::Checkpoint;
 pub use diagnostic::{Code, Diagnostic, Severity};
 pub use plan::{Plan, plan};

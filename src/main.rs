@@ -4,6 +4,8 @@ use clap::Parser;
 use mlxcel::cli::Cli;
 use mlxcel::command::{self, Exit};
 
+mlxcel::export_sgemm!();
+
 fn main() {
     command::ignore_file_size();
     command::with_stack(run).end()

@@ -1,4 +1,4 @@
-//! LERP and SLERP: the weights that two donors are mixed with.
+//! LERP and SLERP: the weights of two donors in an interpolation.
 //!
 //! SLERP (Shoemake, 1985) is taken over the flattened tensors as they are, not normalised: a · sin((1−t)θ)/sin θ +
 //! b · sin(tθ)/sin θ, θ the angle between them. Tensors that are (nearly) parallel, zero or not finite have no such
@@ -7,13 +7,13 @@
 use super::kernel::{GROUPS, Lanes, Partials, STRIP, Simd, Task, decode, group, run_widest, whole};
 use crate::checkpoint::Dtype;
 
-/// Elements that are summed up on their own, before the sums are added up in ascending order.
+/// Elements of a block. Blocks are summed separately; their sums are added in ascending order.
 pub(super) const BLOCK: usize = 65_536;
 
-/// How near to ±1 the cosine may come before SLERP is LERP.
+/// The cosine, positive or negative, from which on SLERP falls back to LERP.
 const PARALLEL: f64 = 1.0 - 1e-6;
 
-/// The sums that an angle follows from, over any number of elements.
+/// The sums that an angle is computed from, over any number of elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sums {
     pub(super) dot: f64,
@@ -34,11 +34,11 @@ pub(super) fn lerp(ratio: f64) -> (f64, f64) {
     (1.0 - ratio, ratio)
 }
 
-/// The weights of a and b in a SLERP, or `None` where it has to be a LERP.
+/// The weights of a and b in a SLERP, or `None` if it falls back to LERP.
 pub(super) fn slerp(sums: &Sums, ratio: f64) -> Option<(f64, f64)> {
     let norms = sums.a_square.sqrt() * sums.b_square.sqrt();
     let cosine = sums.dot / norms;
-    // A norm of 0 makes it NaN, and so does one that is not finite: only a number in between is an angle.
+    // Norms of 0 or infinity make the cosine NaN.
     if !norms.is_finite() || cosine.is_nan() || cosine.abs() >= PARALLEL {
         return None;
     }

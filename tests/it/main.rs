@@ -13,6 +13,8 @@ mod docs;
 mod ends;
 mod execute;
 mod export_ends;
+#[cfg(all(feature = "mlx", target_os = "linux", target_arch = "x86_64"))]
+mod exported_symbols;
 #[cfg(feature = "mlx")]
 mod families;
 #[cfg(feature = "mlx")]

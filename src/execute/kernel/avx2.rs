@@ -14,11 +14,11 @@
 use std::arch::x86_64::{
     __m256, __m256d, __m256i, _mm_loadu_ps, _mm_loadu_si128, _mm_storeu_ps, _mm_storeu_si128,
     _mm256_add_epi32, _mm256_add_pd, _mm256_add_ps, _mm256_and_si256, _mm256_castps_si256,
-    _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cvtepu16_epi32, _mm256_cvtpd_ps, _mm256_cvtph_ps,
-    _mm256_cvtps_pd, _mm256_cvtps_ph, _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_loadu_pd,
-    _mm256_loadu_ps, _mm256_mul_pd, _mm256_mul_ps, _mm256_packus_epi32, _mm256_permute4x64_epi64,
-    _mm256_set1_epi32, _mm256_set1_pd, _mm256_set1_ps, _mm256_slli_epi32, _mm256_srli_epi32,
-    _mm256_storeu_pd, _mm256_storeu_ps, _mm256_storeu_si256, _mm256_sub_pd, _mm256_sub_ps,
+    _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cvtpd_ps, _mm256_cvtph_ps, _mm256_cvtps_pd,
+    _mm256_cvtps_ph, _mm256_extractf128_ps, _mm256_fmadd_pd, _mm256_loadu_pd, _mm256_loadu_si256,
+    _mm256_loadu2_m128, _mm256_mul_pd, _mm256_mul_ps, _mm256_packus_epi32, _mm256_set1_epi32, _mm256_set1_pd,
+    _mm256_set1_ps, _mm256_setzero_si256, _mm256_srli_epi32, _mm256_storeu_pd, _mm256_storeu_si256,
+    _mm256_storeu2_m128, _mm256_sub_pd, _mm256_sub_ps, _mm256_unpackhi_epi16, _mm256_unpacklo_epi16,
 };
 use std::ops::{Add, Mul, Sub};
 
@@ -40,9 +40,13 @@ impl Avx2 {
     }
 }
 
-/// Sixteen f32.
+/// Sixteen f32. If `UNPACKED`, the first vector holds the first and the third four, the second one the others: the order
+/// in which BF16 are unpacked, and packed again.
 #[derive(Clone, Copy)]
-pub(in crate::execute) struct F32s([__m256; 2]);
+pub(in crate::execute) struct Singles<const UNPACKED: bool>([__m256; 2]);
+
+type F32s = Singles<false>;
+type Bf16s = Singles<true>;
 
 /// Sixteen f64.
 #[derive(Clone, Copy)]
@@ -50,6 +54,7 @@ pub(in crate::execute) struct F64s([__m256d; 4]);
 
 impl Simd for Avx2 {
     type F32s = F32s;
+    type Bf16s = Bf16s;
     type F64s = F64s;
 
     fn run<T: Task>(self, task: T) -> T::Output {
@@ -67,7 +72,7 @@ impl Simd for Avx2 {
         let [low, high] = [bits.as_ptr(), bits[8..].as_ptr()];
         // SAFETY: AVX and F16C, which `self` proves; eight u16 are a vector.
         unsafe {
-            F32s([
+            Singles([
                 _mm256_cvtph_ps(_mm_loadu_si128(low.cast())),
                 _mm256_cvtph_ps(_mm_loadu_si128(high.cast())),
             ])
@@ -76,38 +81,37 @@ impl Simd for Avx2 {
 
     /// Independent of the rounding mode.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn narrow_f16(self, F32s(values): F32s) -> Group<u16> {
+    fn narrow_f16(self, Singles(values): F32s) -> Group<u16> {
         let mut bits = [0; 16];
         for i in 0..2 {
             // SAFETY: AVX and F16C, which `self` proves; eight u16 are a vector.
-            unsafe { _mm_storeu_si128(bits[8 * i..].as_mut_ptr().cast(), _mm256_cvtps_ph::<0>(values[i])) };
+            unsafe {
+                let half = _mm256_cvtps_ph::<0>(values[i]);
+                _mm_storeu_si128(bits[8 * i..].as_mut_ptr().cast(), half);
+            }
         }
         bits
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn widen_bf16(self, bits: &Group<u16>) -> F32s {
-        let [low, high] = [bits.as_ptr(), bits[8..].as_ptr()];
-        // SAFETY: AVX2, which `self` proves; eight u16 are half a vector.
+    fn widen_bf16(self, bits: &Group<u16>) -> Bf16s {
+        // SAFETY: AVX2, which `self` proves; a group is a vector long.
         unsafe {
-            let low = _mm256_cvtepu16_epi32(_mm_loadu_si128(low.cast()));
-            let high = _mm256_cvtepu16_epi32(_mm_loadu_si128(high.cast()));
-            F32s([
-                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(low)),
-                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(high)),
+            let (bits, zero) = (_mm256_loadu_si256(bits.as_ptr().cast()), _mm256_setzero_si256());
+            Singles([
+                _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, bits)),
+                _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, bits)),
             ])
         }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn narrow_bf16(self, F32s([low, high]): F32s) -> Group<u16> {
+    fn narrow_bf16(self, Singles([first, second]): Bf16s) -> Group<u16> {
         let mut bits = [0; 16];
-        // SAFETY: AVX2, which `self` proves; a group is a vector long. Packing takes halves of both in turns, and the
-        // permutation puts them in order.
+        // SAFETY: AVX2, which `self` proves; a group is a vector long.
         unsafe {
-            let packed = _mm256_packus_epi32(round_to_bf16(low), round_to_bf16(high));
-            let ordered = _mm256_permute4x64_epi64::<0b11_01_10_00>(packed);
-            _mm256_storeu_si256(bits.as_mut_ptr().cast(), ordered);
+            let packed = _mm256_packus_epi32(round_to_bf16(first), round_to_bf16(second));
+            _mm256_storeu_si256(bits.as_mut_ptr().cast(), packed);
         }
         bits
     }
@@ -132,7 +136,9 @@ impl Simd for Avx2 {
         let mut bits = [0; 16];
         for i in 0..4 {
             // SAFETY: AVX, which `self` proves; four f32 are half a vector.
-            unsafe { _mm_storeu_ps(bits[4 * i..].as_mut_ptr().cast(), _mm256_cvtpd_ps(values[i])) };
+            unsafe {
+                _mm_storeu_ps(bits[4 * i..].as_mut_ptr().cast(), _mm256_cvtpd_ps(values[i]));
+            }
         }
         bits
     }
@@ -149,15 +155,19 @@ fn round_to_bf16(values: __m256) -> __m256i {
     _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, half))
 }
 
-/// The sixteen values in f64.
+/// The sixteen values in f64, in order.
 #[inline]
 #[target_feature(enable = "avx2,f16c,fma")]
-fn to_f64(F32s([first, second]): F32s) -> [__m256d; 4] {
+fn to_f64<const UNPACKED: bool>(Singles([first, second]): Singles<UNPACKED>) -> [__m256d; 4] {
+    let low = [_mm256_castps256_ps128(first), _mm256_castps256_ps128(second)];
+    let high = [_mm256_extractf128_ps::<1>(first), _mm256_extractf128_ps::<1>(second)];
+    let fours =
+        if UNPACKED { [low[0], low[1], high[0], high[1]] } else { [low[0], high[0], low[1], high[1]] };
     [
-        _mm256_cvtps_pd(_mm256_castps256_ps128(first)),
-        _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(first)),
-        _mm256_cvtps_pd(_mm256_castps256_ps128(second)),
-        _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(second)),
+        _mm256_cvtps_pd(fours[0]),
+        _mm256_cvtps_pd(fours[1]),
+        _mm256_cvtps_pd(fours[2]),
+        _mm256_cvtps_pd(fours[3]),
     ]
 }
 
@@ -175,13 +185,20 @@ fn add_to_sums(values: [__m256d; 4], sums: &mut Partials) {
     }
 }
 
-impl Lanes<f32> for F32s {
+impl<const UNPACKED: bool> Lanes<f32> for Singles<UNPACKED> {
     type Token = Avx2;
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn load(_: Avx2, values: &Group<f32>) -> Self {
-        // SAFETY: AVX, which the token proves; eight f32 are a vector.
-        unsafe { Self([_mm256_loadu_ps(values.as_ptr()), _mm256_loadu_ps(values[8..].as_ptr())]) }
+        let (fours, _) = values.as_chunks::<4>();
+        let [first, second, third, last] = if UNPACKED { [0, 2, 1, 3] } else { [0, 1, 2, 3] };
+        // SAFETY: AVX, which the token proves; four f32 are half a vector.
+        unsafe {
+            Self([
+                _mm256_loadu2_m128(fours[second].as_ptr(), fours[first].as_ptr()),
+                _mm256_loadu2_m128(fours[last].as_ptr(), fours[third].as_ptr()),
+            ])
+        }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -193,9 +210,11 @@ impl Lanes<f32> for F32s {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn store(self) -> Group<f32> {
         let mut values = [0.0; 16];
+        let (fours, _) = values.as_chunks_mut::<4>();
         for i in 0..2 {
-            // SAFETY: AVX, which `self` proves; eight f32 are a vector.
-            unsafe { _mm256_storeu_ps(values[8 * i..].as_mut_ptr(), self.0[i]) };
+            let (low, high) = if UNPACKED { (i, i + 2) } else { (2 * i, 2 * i + 1) };
+            // SAFETY: AVX, which `self` proves; four f32 are half a vector.
+            unsafe { _mm256_storeu2_m128(fours[high].as_mut_ptr(), fours[low].as_mut_ptr(), self.0[i]) };
         }
         values
     }
@@ -267,8 +286,8 @@ impl Lanes<f64> for F64s {
 }
 
 macro_rules! elementwise {
-    ($($lanes:ident $trait:ident $function:ident $instruction:ident),*) => {$(
-        impl $trait for $lanes {
+    ($($lanes:ident $(<$unpacked:ident>)? $trait:ident $function:ident $instruction:ident),*) => {$(
+        impl$(<const $unpacked: bool>)? $trait for $lanes $(<$unpacked>)? {
             type Output = Self;
 
             #[cfg_attr(not(debug_assertions), inline(always))]
@@ -284,6 +303,6 @@ macro_rules! elementwise {
 }
 
 elementwise!(
-    F32s Add add _mm256_add_ps, F32s Sub sub _mm256_sub_ps, F32s Mul mul _mm256_mul_ps,
+    Singles<U> Add add _mm256_add_ps, Singles<U> Sub sub _mm256_sub_ps, Singles<U> Mul mul _mm256_mul_ps,
     F64s Add add _mm256_add_pd, F64s Sub sub _mm256_sub_pd, F64s Mul mul _mm256_mul_pd
 );

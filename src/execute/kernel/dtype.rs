@@ -7,7 +7,7 @@
 )]
 
 use super::bits::{Bits, Group, STRIP, load};
-use super::simd::{Lanes as _, Simd, Work};
+use super::simd::{Lanes, Simd, Work};
 use crate::checkpoint::Dtype;
 
 /// A strip's values in memory. Beyond a tensor's end they are 0.
@@ -19,6 +19,8 @@ pub(in crate::execute) trait Float {
     type Bits: Bits;
     /// The precision that it is computed in.
     type Work: Work;
+    /// Sixteen values in registers.
+    type Lanes<M: Simd>: Lanes<Self::Work, Token = M>;
     const DTYPE: Dtype;
     /// The smallest value above 0.
     const MIN_POSITIVE: Self::Work;
@@ -34,19 +36,18 @@ pub(in crate::execute) trait Float {
     fn narrow<M: Simd>(token: M, values: LanesOf<Self, M>) -> Group<Self::Bits>;
 
     /// Rounds, and gives every NaN the same bits.
-    #[expect(clippy::eq_op, reason = "a NaN alone differs from itself")]
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn narrow_any<M: Simd>(token: M, values: LanesOf<Self, M>) -> Group<Self::Bits> {
         let mut bits = Self::narrow(token, values);
         for (bits, value) in bits.iter_mut().zip(values.store()) {
-            *bits = if value != value { Self::NAN } else { *bits };
+            *bits = if value.is_nan() { Self::NAN } else { *bits };
         }
         bits
     }
 }
 
 /// Sixteen values of a dtype in registers.
-pub(in crate::execute) type LanesOf<F, M> = <<F as Float>::Work as Work>::Lanes<M>;
+pub(in crate::execute) type LanesOf<F, M> = <F as Float>::Lanes<M>;
 
 /// IEEE half precision.
 pub(in crate::execute) enum F16 {}
@@ -58,6 +59,7 @@ pub(in crate::execute) enum F32 {}
 impl Float for F16 {
     type Bits = u16;
     type Work = f32;
+    type Lanes<M: Simd> = M::F32s;
     const DTYPE: Dtype = Dtype::F16;
     const MIN_POSITIVE: f32 = half::f16::MIN_POSITIVE_SUBNORMAL.to_f32_const();
     const MIN_NORMAL: u16 = 0x0400;
@@ -78,6 +80,7 @@ impl Float for F16 {
 impl Float for Bf16 {
     type Bits = u16;
     type Work = f32;
+    type Lanes<M: Simd> = M::Bf16s;
     const DTYPE: Dtype = Dtype::BF16;
     const MIN_POSITIVE: f32 = f32::from_bits(1 << 16);
     const MIN_NORMAL: u16 = 0x0080;
@@ -98,6 +101,7 @@ impl Float for Bf16 {
 impl Float for F32 {
     type Bits = u32;
     type Work = f64;
+    type Lanes<M: Simd> = M::F64s;
     const DTYPE: Dtype = Dtype::F32;
     const MIN_POSITIVE: f64 = f32::from_bits(1) as f64;
     const MIN_NORMAL: u32 = 0x0080_0000;
@@ -128,8 +132,11 @@ pub(in crate::execute) fn decode<M: Simd, W: Work>(
             let mut bits = [0; STRIP];
             load(bytes, &mut bits);
             for (values, bits) in values.as_chunks_mut::<16>().0.iter_mut().zip(bits.as_chunks().0) {
-                let wide = if dtype == Dtype::F16 { token.widen_f16(bits) } else { token.widen_bf16(bits) };
-                for (value, wide) in values.iter_mut().zip(wide.store()) {
+                let wide = match dtype {
+                    Dtype::F16 => token.widen_f16(bits).store(),
+                    _ => token.widen_bf16(bits).store(),
+                };
+                for (value, wide) in values.iter_mut().zip(wide) {
                     *value = W::from_f32(wide);
                 }
             }

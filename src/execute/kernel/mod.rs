@@ -25,6 +25,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod bits;
+mod calculation;
 mod copy;
 mod counters;
 mod dispatch;
@@ -32,6 +33,7 @@ mod dtype;
 mod evaluate;
 mod memory;
 mod overflow;
+mod pass;
 mod simd;
 mod strip;
 mod tile;

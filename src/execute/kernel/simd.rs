@@ -23,8 +23,6 @@ pub(in crate::execute) type Partials = [f64; 8];
 pub(in crate::execute) trait Work:
     Copy + Default + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
-    /// Sixteen of them in registers.
-    type Lanes<M: Simd>: Lanes<Self, Token = M>;
     const ZERO: Self;
     const ONE: Self;
     /// The smallest sum of a strip's squares in this precision that is accurate: below it, squares underflow.
@@ -36,6 +34,7 @@ pub(in crate::execute) trait Work:
     /// Exact.
     fn to_f64(self) -> f64;
     fn is_finite(self) -> bool;
+    fn is_nan(self) -> bool;
 }
 
 /// A group of values in registers.
@@ -64,6 +63,8 @@ pub(in crate::execute) trait Task {
 /// The proof that a set of instructions is there.
 pub(in crate::execute) trait Simd: Copy {
     type F32s: Lanes<f32, Token = Self>;
+    /// f32 in an order in which BF16 are quickly widened and narrowed.
+    type Bf16s: Lanes<f32, Token = Self>;
     type F64s: Lanes<f64, Token = Self>;
     /// Does the work with these instructions.
     fn run<T: Task>(self, task: T) -> T::Output;
@@ -72,9 +73,9 @@ pub(in crate::execute) trait Simd: Copy {
     /// To nearest, ties to even.
     fn narrow_f16(self, values: Self::F32s) -> Group<u16>;
     /// Exact.
-    fn widen_bf16(self, bits: &Group<u16>) -> Self::F32s;
+    fn widen_bf16(self, bits: &Group<u16>) -> Self::Bf16s;
     /// To nearest, ties to even. Of a NaN that is no widened BF16 the bits are arbitrary.
-    fn narrow_bf16(self, values: Self::F32s) -> Group<u16>;
+    fn narrow_bf16(self, values: Self::Bf16s) -> Group<u16>;
     /// Exact.
     fn widen_f32(self, bits: &Group<u32>) -> Self::F64s;
     /// To nearest, ties to even.
@@ -87,6 +88,7 @@ pub(in crate::execute) struct Scalar;
 
 impl Simd for Scalar {
     type F32s = Array<f32>;
+    type Bf16s = Array<f32>;
     type F64s = Array<f64>;
 
     #[inline(never)]
@@ -197,7 +199,6 @@ fn gather<T: Copy + Default>(element: impl Fn(usize) -> T) -> Group<T> {
 }
 
 impl Work for f32 {
-    type Lanes<M: Simd> = M::F32s;
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
     // 1024 squares, each off by less than 2⁻¹⁴⁹.
@@ -223,10 +224,14 @@ impl Work for f32 {
     fn is_finite(self) -> bool {
         self.is_finite()
     }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn is_nan(self) -> bool {
+        self.is_nan()
+    }
 }
 
 impl Work for f64 {
-    type Lanes<M: Simd> = M::F64s;
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
     // No square of an f32 underflows in f64.
@@ -250,5 +255,10 @@ impl Work for f64 {
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_finite(self) -> bool {
         self.is_finite()
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn is_nan(self) -> bool {
+        self.is_nan()
     }
 }

@@ -53,8 +53,9 @@ impl Task for Edit<'_, '_> {
 
 fn strips<M: Simd, F: Float, const COUNT: bool>(token: M, recipe: &Recipe, tile: &mut Tile<'_>) -> Outcome {
     let width = size_of::<F::Bits>();
-    let mut outcome = Outcome::new(if COUNT { recipe.steps.len() } else { 0 });
-    let mut evaluator = Evaluator::<F>::new();
+    let counted = if COUNT { recipe.steps.len() } else { 0 };
+    let mut outcome = Outcome::new(counted);
+    let mut evaluator = Evaluator::<F>::new(counted);
     for (i, out) in tile.out.chunks_mut(STRIP * width).enumerate() {
         let at = i * STRIP;
         let window = tile.first + at..tile.first + at + out.len() / width;

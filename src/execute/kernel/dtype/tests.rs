@@ -14,7 +14,6 @@ fn check_round_trip<F: Float<Bits = u16, Work = f32>>(token: impl Simd) {
         }
         assert_eq!(F::narrow_any(token, values), expected, "{:#x}", bits[0]);
         if bits.iter().all(|bits| bits & 0x7fff <= F::INFINITY) {
-            assert_eq!(F::narrow(token, values), *bits);
             assert_eq!(values.store().map(f32::to_bits), F::widen(Scalar, bits).store().map(f32::to_bits));
         }
     }
@@ -69,8 +68,6 @@ where
     let values = LanesOf::<F, Scalar>::splat(Scalar, value);
     let got = F::narrow_any(Scalar, values)[15];
     assert!(got == expected, "{got:#x} is not {expected:#x}");
-    let is_nan = value.to_f64().is_nan();
-    assert!(is_nan || F::narrow(Scalar, values)[15] == expected);
     #[cfg(target_arch = "x86_64")]
     if let Some(token) = Avx2::detect() {
         assert!(
