@@ -68,12 +68,11 @@ struct Product {
 unsafe impl Sync for Product {}
 
 /// Exports [`sgemm`] as the C symbol `cblas_sgemm` of the program that calls this macro, where libmlx finds it before that
-/// of its BLAS. For the root of an executable; elsewhere than on x86-64 Linux, and without MLX, it does nothing.
+/// of its BLAS. For the root of an executable.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! export_sgemm {
     () => {
-        #[cfg(all(feature = "mlx", target_os = "linux", target_arch = "x86_64"))]
         #[expect(unsafe_code, reason = "a C symbol")]
         mod exported_sgemm {
             use ::std::ffi::c_int;

@@ -15,7 +15,7 @@ use super::counters::{Counters, Outcome, StripCounts};
 use super::dtype::{Float, Values, decode};
 use super::memory::Target;
 use super::overflow;
-use super::pass::{BUNCHED, Direct, EXACT, Operand, Pass, UNCOUNTED, Zeroing};
+use super::pass::{BUNCHED, EXACT, Operand, Pass, UNCOUNTED, Zeroing};
 use super::simd::{Simd, Work};
 use super::strip::Strip;
 use crate::execute::recipe::{Member, Start, Step};
@@ -227,7 +227,7 @@ impl<F: Float> Evaluator<F> {
             member,
             len,
         };
-        if !CAREFUL && pass.is_direct() { token.run(Direct(pass)) } else { token.run(pass) }
+        pass.run(token)
     }
 }
 
