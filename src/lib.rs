@@ -68,6 +68,9 @@ pub use checkpoint::{Checkpoint, ReadError, ReadErrorKind, ReadErrors};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use execute::{ExecuteError, Executor, ExportError, Exported, OperationReport, Report, Stop, export};
 pub use plan::{Plan, Program, Refusal, Summary, plan};
+#[cfg(all(feature = "mlx", target_os = "linux", target_arch = "x86_64"))]
+#[doc(hidden)]
+pub use mlx::sgemm;
 pub use surgery::SurgeryFile;
 
 /// The program.

@@ -11,7 +11,7 @@
 mod ops;
 mod packed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod sgemm;
+pub mod sgemm;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -256,8 +256,6 @@ fn prepare() {
 
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        sgemm::install();
         // mlx-rs installs its handler at its first call, which therefore has to come before ours. A failure recurs at the
         // next call.
         drop(mlx_rs::memory::active_memory());

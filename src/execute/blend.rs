@@ -1,23 +1,19 @@
-//! LERP and SLERP: the weights that two donors are mixed with.
+//! LERP and SLERP: the weights of two donors in an interpolation.
 //!
 //! SLERP (Shoemake, 1985) is taken over the flattened tensors as they are, not normalised: a · sin((1−t)θ)/sin θ +
 //! b · sin(tθ)/sin θ, θ the angle between them. Tensors that are (nearly) parallel, zero or not finite have no such
 //! arc and are mixed as LERP.
 
-use super::bits::{group, whole};
-use super::float::{STRIP, Work, decode};
-use super::lanes::{GROUPS, Lanes, Machine, Partials, Plain};
-#[cfg(target_arch = "x86_64")]
-use super::wide::Wide;
+use super::kernel::{GROUPS, Lanes, Partials, STRIP, Simd, Task, decode, group, run_widest, whole};
 use crate::checkpoint::Dtype;
 
-/// Elements that are summed up on their own, before the sums are added up in ascending order.
+/// Elements of a block. Blocks are summed separately; their sums are added in ascending order.
 pub(super) const BLOCK: usize = 65_536;
 
-/// How near to ±1 the cosine may come before SLERP is LERP.
+/// The cosine, positive or negative, from which on SLERP falls back to LERP.
 const PARALLEL: f64 = 1.0 - 1e-6;
 
-/// The sums that an angle follows from, over any number of elements.
+/// The sums that an angle is computed from, over any number of elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sums {
     pub(super) dot: f64,
@@ -38,11 +34,11 @@ pub(super) fn lerp(ratio: f64) -> (f64, f64) {
     (1.0 - ratio, ratio)
 }
 
-/// The weights of a and b in a SLERP, or `None` where it has to be a LERP.
+/// The weights of a and b in a SLERP, or `None` if it falls back to LERP.
 pub(super) fn slerp(sums: &Sums, ratio: f64) -> Option<(f64, f64)> {
     let norms = sums.a_square.sqrt() * sums.b_square.sqrt();
     let cosine = sums.dot / norms;
-    // A norm of 0 makes it NaN, and so does one that is not finite: only a number in between is an angle.
+    // Norms of 0 or infinity make the cosine NaN.
     if !norms.is_finite() || cosine.is_nan() || cosine.abs() >= PARALLEL {
         return None;
     }
@@ -61,54 +57,9 @@ impl Sums {
 }
 
 impl BlockSums {
-    /// Adds the elements that follow in the block: whole strips, and whatever is left at the tensor's end.
-    #[cfg_attr(
-        target_arch = "x86_64",
-        expect(unsafe_code, reason = "instructions that were asked for at run time")
-    )]
+    /// Adds the elements that follow in the block: whole strips, and the rest at the tensor's end.
     pub(super) fn feed(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
-        #[cfg(target_arch = "x86_64")]
-        if Wide::is_here() {
-            #[target_feature(enable = "avx2,f16c,fma")]
-            fn wide(sums: &mut BlockSums, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
-                sums.strips::<Wide>(a, b);
-            }
-            // SAFETY: the processor has AVX2, F16C and FMA, the only features that `wide` is compiled for.
-            return unsafe { wide(self, a, b) };
-        }
-        self.strips::<Plain>(a, b);
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
-    fn strips<M: Machine>(&mut self, a: (Dtype, &[u8]), b: (Dtype, &[u8])) {
-        let (a_width, b_width) = (a.0.bitsize() / 8, b.0.bitsize() / 8);
-        let strips = a.1.chunks(STRIP * a_width).zip(b.1.chunks(STRIP * b_width));
-        let (mut a_values, mut b_values) = ([f32::ZERO; STRIP], [f32::ZERO; STRIP]);
-        let mut sums = *self;
-        for (a_bytes, b_bytes) in strips {
-            match (a.0, b.0, whole::<u16>(a_bytes), whole::<u16>(b_bytes)) {
-                (Dtype::BF16, Dtype::BF16, Some(a), Some(b)) => {
-                    for i in 0..GROUPS {
-                        sums.add(M::widen_brain(&group::<u16>(a, i)), M::widen_brain(&group::<u16>(b, i)));
-                    }
-                }
-                (Dtype::F16, Dtype::F16, Some(a), Some(b)) => {
-                    for i in 0..GROUPS {
-                        sums.add(M::widen_half(&group::<u16>(a, i)), M::widen_half(&group::<u16>(b, i)));
-                    }
-                }
-                _ => {
-                    // Zeros beyond the end change no sum.
-                    decode::<M, _>(a.0, a_bytes, &mut a_values);
-                    decode::<M, _>(b.0, b_bytes, &mut b_values);
-                    for (a, b) in a_values.as_chunks().0.iter().zip(b_values.as_chunks().0) {
-                        sums.add(M::Halves::load(a), M::Halves::load(b));
-                    }
-                }
-            }
-        }
-        *self = sums;
+        run_widest(Feed { sums: self, a, b });
     }
 
     #[inline(always)]
@@ -126,6 +77,51 @@ impl BlockSums {
             a_square: self.a_square.iter().sum(),
             b_square: self.b_square.iter().sum(),
         }
+    }
+}
+
+/// Adds elements of both donors to the sums of a block.
+struct Feed<'f> {
+    sums: &'f mut BlockSums,
+    a: (Dtype, &'f [u8]),
+    b: (Dtype, &'f [u8]),
+}
+
+impl Task for Feed<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "compiled once for each set of instructions")]
+    fn work<M: Simd>(self, token: M) {
+        let Self { sums: total, a, b } = self;
+        let strips = a.1.chunks(STRIP * a.0.bitsize() / 8).zip(b.1.chunks(STRIP * b.0.bitsize() / 8));
+        let (mut a_values, mut b_values) = ([0f32; STRIP], [0f32; STRIP]);
+        let mut sums = *total;
+        for (a_bytes, b_bytes) in strips {
+            match (a.0, b.0, whole::<u16>(a_bytes), whole::<u16>(b_bytes)) {
+                (Dtype::BF16, Dtype::BF16, Some(a), Some(b)) => {
+                    for i in 0..GROUPS {
+                        let (a, b) = (group::<u16>(a, i), group::<u16>(b, i));
+                        sums.add(token.widen_bf16(&a), token.widen_bf16(&b));
+                    }
+                }
+                (Dtype::F16, Dtype::F16, Some(a), Some(b)) => {
+                    for i in 0..GROUPS {
+                        let (a, b) = (group::<u16>(a, i), group::<u16>(b, i));
+                        sums.add(token.widen_f16(&a), token.widen_f16(&b));
+                    }
+                }
+                _ => {
+                    // Zeros beyond the end change no sum.
+                    decode(token, a.0, a_bytes, &mut a_values);
+                    decode(token, b.0, b_bytes, &mut b_values);
+                    for (a, b) in a_values.as_chunks().0.iter().zip(b_values.as_chunks().0) {
+                        sums.add(M::F32s::load(token, a), M::F32s::load(token, b));
+                    }
+                }
+            }
+        }
+        *total = sums;
     }
 }
 

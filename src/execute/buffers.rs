@@ -1,19 +1,19 @@
-//! [`Pool`]: buffers that inputs are read into, and used again.
+//! [`Pool`]: reusable buffers that inputs are read into.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes that a buffer is longer than what is read into it.
+/// Extra bytes of a buffer, so that reading can begin later (see [`shift`]).
 pub(super) const ROOM_TO_SHIFT: usize = 32;
 
-/// The bytes of one tile in flight; one buffer an input.
+/// The buffers of one tile in flight, one for each input.
 pub(super) type Buffers = Vec<Vec<u8>>;
 
-/// Buffers that nobody uses at the moment. There are as many as tiles were in flight at a time.
+/// Idle buffers. There are as many sets as tiles were in flight at a time.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Mutex<Vec<Buffers>>);
 
 impl Pool {
-    /// Lends buffers for some work: those that came back last, which a cache still holds.
+    /// Lends the buffers that came back last, which a cache still holds.
     pub(super) fn lend<T>(&self, work: impl FnOnce(&mut Buffers) -> T) -> T {
         let mut buffers = self.idle().pop().unwrap_or_default();
         let made = work(&mut buffers);
@@ -26,14 +26,14 @@ impl Pool {
         self.idle().clear();
     }
 
-    /// Their bytes, without the few that they can be shifted by.
+    /// Bytes of all buffers, without the extra ones.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes_after(0, 0, 0)
     }
 
-    /// Their bytes after a program that has so many tiles in flight, each with so many buffers of so many bytes; at most,
-    /// because which tile gets which buffers is left open. Without the few bytes that buffers can be shifted by.
+    /// Upper bound of [`bytes`](Self::bytes) after a program with `tiles` in flight, each with `buffers` of `bytes`. A bound,
+    /// because any tile may get any buffers.
     pub(super) fn bytes_after(&self, tiles: usize, buffers: usize, bytes: u64) -> u64 {
         let idle = self.idle();
         let grown = |of_a_tile: &Buffers| {
@@ -48,13 +48,13 @@ impl Pool {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Buffers>> {
-        // Whatever a panic left is a list of buffers.
+        // A panic leaves a valid list of buffers.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How far into a buffer to read, so that copying is fast: `rep movsb`, which Linux copies by, takes several times as
-/// long on AMD's Zen 3 and 4 where the target is less than 32 bytes behind the source in their pages.
+/// The offset in a buffer to read to. Kernel copies (`rep movsb`) are several times slower on AMD's Zen 3 and 4 where the
+/// target is 1 to 31 bytes after the source within their pages.
 pub(super) fn shift(buffer: *const u8, offset: u64) -> usize {
     let ahead = (buffer.addr() as u64).wrapping_sub(offset) % 4096;
     if (1..ROOM_TO_SHIFT as u64).contains(&ahead) { ROOM_TO_SHIFT } else { 0 }

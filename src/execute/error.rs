@@ -1,4 +1,4 @@
-//! [`ExecuteError`]: why a plan could not be carried out. Nothing is half done when one is returned.
+//! [`ExecuteError`]: why executing a plan failed.
 
 use std::fmt;
 use std::io;
@@ -8,12 +8,12 @@ use crate::checkpoint::{Key, Shard};
 use crate::diagnostic::{Code, Diagnostic, system};
 use crate::plan::Step;
 
-/// Why a plan could not be carried out.
+/// Why executing a plan failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecuteError {
-    /// A base or donor file is not the one that was planned with.
-    #[error("`{}` changed after it was planned with", path.display())]
+    /// A base or donor file changed after planning.
+    #[error("`{}` changed after planning", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -27,10 +27,10 @@ pub enum ExecuteError {
         key: Key,
         /// Whether the file is a donor's.
         donor: bool,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Finite inputs gave a result that is not finite in the tensor's dtype.
+    /// Finite inputs give a result that is not finite in the tensor's dtype.
     #[error(
         "{count} element{} of `{key}` would not be finite, the first at index {first}, after {}",
         if *count == 1 { "" } else { "s" },
@@ -39,7 +39,7 @@ pub enum ExecuteError {
     NotFinite {
         /// The edited tensor.
         key: Key,
-        /// How many elements.
+        /// Number of elements.
         count: u64,
         /// The lowest index, counted over the flattened tensor.
         first: u64,
@@ -72,18 +72,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// The first few; a tensor with many operations was given them by a program.
+/// The first few operations, and the number of others.
 fn listed(operations: &[Place]) -> String {
-    const MOST: usize = 4;
-    let few: Vec<String> = operations.iter().take(MOST).map(Place::to_string).collect();
-    match operations.len().saturating_sub(MOST) {
+    const MAX_LISTED: usize = 4;
+    let few: Vec<String> = operations.iter().take(MAX_LISTED).map(Place::to_string).collect();
+    match operations.len().saturating_sub(MAX_LISTED) {
         0 => few.join(", "),
         more => format!("{} and {more} more", few.join(", ")),
     }
 }
 
 impl ExecuteError {
-    /// Why a tensor's bytes could not be read. The header promised them, so a file that ends too early has changed.
+    /// A tensor's bytes could not be read. A file that ends before them has changed since its header was read.
     pub(super) fn read(shard: &Shard, key: &Key, donor: bool, source: io::Error) -> Self {
         let path = shard.path.clone();
         match source.kind() {
@@ -109,7 +109,7 @@ impl From<&ExecuteError> for Diagnostic {
             }
             ExecuteError::NotFinite { .. } => (
                 Code::NotFiniteResult,
-                "use a smaller factor, alpha or donor; of the dtypes f16 ends at 65504, bf16 and f32 at 3.4e38",
+                "use a smaller factor, alpha or donor (f16 holds values up to 65504, bf16 and f32 up to 3.4e38)",
             ),
         };
         Self::new(code, error.to_string()).help(help)

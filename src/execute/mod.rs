@@ -3,28 +3,22 @@
 //! ```text
 //! Program ──resolve──▶ Recipe ─┐
 //! base bytes ──────────────────┼─ tile by tile ─▶ result bytes ─▶ caller's buffer, SHA-256
-//! donor bytes ─────────────────┘                 └─▶ Tally ─▶ Report
+//! donor bytes ─────────────────┘                 └─▶ Counters ─▶ Report
 //! ```
 //!
 //! Every number is computed in one order, whatever the number of threads: results, report and digest are bit-identical
 //! on every machine.
 
-mod bits;
 mod blend;
 mod buffers;
 mod diff;
 mod error;
 mod export;
-mod float;
-mod lanes;
+mod kernel;
 mod program_run;
 mod recipe;
 mod region;
 mod report;
-mod tally;
-mod tile;
-#[cfg(target_arch = "x86_64")]
-mod wide;
 
 pub use diff::{Comparison, Figures, NotFinite, Tie, Verdict, Which, diff, diff_plan};
 pub use error::{ExecuteError, Place};
@@ -41,9 +35,9 @@ use crate::checkpoint::Shard;
 use crate::plan::cost::{self, IN_FLIGHT, TILE};
 use crate::plan::{Plan, Program, TensorRef};
 use buffers::{Pool, ROOM_TO_SHIFT};
+use kernel::Outcome;
 use program_run::{FillOptions, ProgramRun};
 use report::Ledger;
-use tally::Outcome;
 
 /// Elements computed while the previous ones are hashed.
 const WINDOW: usize = 4 * IN_FLIGHT * TILE;

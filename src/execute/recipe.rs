@@ -1,7 +1,6 @@
 //! [`Recipe`]: a program with everything resolved that is the same for all its tiles. Pure arithmetic: inputs are numbers,
 //! and there are no files.
 
-use super::float::Work;
 use crate::checkpoint::Dtype;
 pub(super) use crate::plan::Member;
 use crate::plan::Region;
@@ -70,9 +69,4 @@ impl Recipe {
     pub(super) fn elements(&self) -> usize {
         self.shape.iter().product()
     }
-}
-
-/// Whether a factor is not 1 in working precision: if so, every element that it changes was meant to change.
-pub(super) fn changes<W: Work>(factor: f64) -> bool {
-    W::from_f64(factor) != W::ONE
 }

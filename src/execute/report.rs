@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::error::Place;
+use super::kernel::{Counters, Outcome};
 use super::program_run::ProgramRun;
-use super::tally::{Outcome, Tally};
 use crate::diagnostic::words::count;
 use crate::diagnostic::{Code, Diagnostic, bytes};
 use crate::plan::{Plan, Program};
@@ -71,7 +71,7 @@ pub struct OperationReport {
 pub(super) struct Ledger {
     report: Report,
     /// One for each operation.
-    tallies: Vec<Tally>,
+    tallies: Vec<Counters>,
 }
 
 impl Ledger {
@@ -84,7 +84,7 @@ impl Ledger {
             ..OperationReport::default()
         });
         let report = Report { operations: operations.collect(), ..Report::default() };
-        Self { tallies: vec![Tally::default(); plan.steps().len()], report }
+        Self { tallies: vec![Counters::default(); plan.steps().len()], report }
     }
 
     /// Adds one edited tensor.
@@ -96,7 +96,7 @@ impl Ledger {
         self.report.result_bytes += bytes;
         self.report.not_finite += outcome.passed;
         let elements = run.recipe.elements() as u64;
-        let whole = Tally { changed: elements, deltas: elements, ..Tally::default() };
+        let whole = Counters { changed: elements, deltas: elements, ..Counters::default() };
         let start = run.start_of.map(|step| (step, &whole));
         let mut acted = Vec::new();
         for (step, tally) in start.into_iter().chain(run.step_of.iter().copied().zip(&outcome.steps)) {

@@ -1,13 +1,14 @@
-//! Matrix products of few rows, in place of the BLAS that libmlx brings.
+//! Matrix products with few rows, in place of the BLAS that libmlx is linked with.
 //!
-//! A general library copies a matrix into blocks before it multiplies, which pays for many rows. For the few of a decode
-//! step it takes longer than the product. Weights lie row by row along what is summed, so that with few rows no copy
-//! is needed: each weight is read once, in order, for all rows.
+//! A BLAS copies a matrix into blocks before it multiplies, which pays off for many rows. For the few rows of a decode
+//! step, copying takes longer than the product. Weights are stored along the dimension that is summed, so that no copy is
+//! needed: each weight is read once, in order, for all rows.
 //!
-//! libmlx looks `cblas_sgemm` up by its name and finds this one first, because it stands in the program. Whatever has
-//! another form than x · Wᵀ with few rows goes on to the BLAS.
+//! libmlx finds `cblas_sgemm` by name, first in the executable. The library only defines [`sgemm`], under no C name:
+//! a program takes products over with [`export_sgemm!`](crate::export_sgemm), as `mlxcel` itself does. Products of another
+//! form than x · Wᵀ with few rows go on to the BLAS.
 //!
-//! A sum has one order, which depends on its length alone: so a row gives the same bits whatever other rows there are.
+//! The order of a sum depends on its length alone, so that a row gives the same bits whatever other rows there are.
 
 #![expect(unsafe_code, reason = "C's interface to matrix products, and vector instructions")]
 #![expect(clippy::many_single_char_names, reason = "the letters that products of matrices have everywhere")]
@@ -25,13 +26,13 @@ const AS_IS: c_int = 111;
 /// `CblasTrans`.
 const TRANSPOSED: c_int = 112;
 
-/// With more rows than this a library that copies is faster.
-const MOST_ROWS: usize = 32;
-/// Multiplications from which on threads share them: what one does in some ten microseconds.
-const ALONE: usize = 1 << 18;
+/// Rows at most; with more, a BLAS is faster.
+const MAX_ROWS: usize = 32;
+/// Multiplications from which on threads share the work: about ten microseconds of one thread.
+const MIN_SHARED: usize = 1 << 18;
 
 /// The signature of `cblas_sgemm`.
-type Sgemm = unsafe extern "C" fn(
+pub type Sgemm = unsafe extern "C" fn(
     c_int,
     c_int,
     c_int,
@@ -66,17 +67,53 @@ struct Product {
 // SAFETY: threads read x and W, and each writes columns of y that are its own.
 unsafe impl Sync for Product {}
 
-/// Takes care that the linker keeps the function below.
-pub(super) fn install() {
-    std::hint::black_box(cblas_sgemm as Sgemm);
+/// Exports [`sgemm`] as the C symbol `cblas_sgemm` of the program that calls this macro, where libmlx finds it before that
+/// of its BLAS. For the root of an executable.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_sgemm {
+    () => {
+        #[expect(unsafe_code, reason = "a C symbol")]
+        mod exported_sgemm {
+            use ::std::ffi::c_int;
+
+            /// Keeps the symbol: the linker sees no call of it.
+            #[used]
+            static KEPT: $crate::sgemm::Sgemm = cblas_sgemm;
+
+            /// # Safety
+            /// As for [`$crate::sgemm::sgemm`].
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn cblas_sgemm(
+                order: c_int,
+                op_a: c_int,
+                op_b: c_int,
+                m: c_int,
+                n: c_int,
+                k: c_int,
+                alpha: f32,
+                a: *const f32,
+                lda: c_int,
+                b: *const f32,
+                ldb: c_int,
+                beta: f32,
+                y: *mut f32,
+                ldy: c_int,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    $crate::sgemm::sgemm(order, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, y, ldy);
+                }
+            }
+        }
+    };
 }
 
-/// y = α · op(a) · op(b) + β · y, as every BLAS has it (<https://www.netlib.org/blas/>).
+/// y = α · op(a) · op(b) + β · y, as every BLAS computes it (<https://www.netlib.org/blas/>).
 ///
 /// # Safety
-/// What a BLAS needs: matrices as large as the numbers say.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cblas_sgemm(
+/// The matrices are as large as the numbers say, as for a BLAS.
+pub unsafe extern "C" fn sgemm(
     order: c_int,
     op_a: c_int,
     op_b: c_int,
@@ -96,9 +133,9 @@ unsafe extern "C" fn cblas_sgemm(
     if order == ROW_MAJOR && op_a == AS_IS && op_b == TRANSPOSED && plain && avx2::is_there() {
         let size = |n: c_int| usize::try_from(n).unwrap_or(0);
         let (m, n, k) = (size(m), size(n), size(k));
-        if m <= MOST_ROWS {
+        if m <= MAX_ROWS {
             let product = Product { x: a, ldx: size(lda), w: b, ldw: size(ldb), y, ldy: size(ldy), m, n, k };
-            // SAFETY: the caller's promise, and the processor has the instructions.
+            // SAFETY: the caller's promise; `is_there` found AVX2 and FMA.
             unsafe { product.compute() };
             return;
         }
@@ -107,17 +144,17 @@ unsafe extern "C" fn cblas_sgemm(
     unsafe { blas()(order, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, y, ldy) }
 }
 
-/// The function of the same name in the library that libmlx was linked with.
+/// The `cblas_sgemm` of the library that libmlx was linked with.
 fn blas() -> Sgemm {
     static NEXT: OnceLock<Sgemm> = OnceLock::new();
     *NEXT.get_or_init(|| {
-        // SAFETY: a name that ends with NUL.
+        // SAFETY: the name ends with NUL.
         let found: *mut c_void = unsafe { libc::dlsym(libc::RTLD_NEXT, c"cblas_sgemm".as_ptr()) };
         if found.is_null() {
-            // libmlx could not have been loaded.
+            // Without it, libmlx could not have been loaded.
             std::process::abort();
         }
-        // SAFETY: every BLAS gives the function of this name this signature.
+        // SAFETY: the function of this name has this signature in every BLAS.
         unsafe { std::mem::transmute::<*mut c_void, Sgemm>(found) }
     })
 }
@@ -130,12 +167,12 @@ impl Product {
             return;
         }
         let threads = rayon::current_num_threads();
-        if threads < 2 || self.m * self.n * self.k < ALONE {
-            // SAFETY: the caller's promise.
+        if threads < 2 || self.m * self.n * self.k < MIN_SHARED {
+            // SAFETY: the caller's promise, AVX2 and FMA included.
             unsafe { avx2::columns(self, 0, self.n) };
             return;
         }
-        // More pieces than threads: one that comes late leaves its pieces to the others.
+        // More pieces than threads, so that a late thread leaves its pieces to the others.
         let piece = self.n.div_ceil(threads * 8).next_multiple_of(avx2::WEIGHTS);
         let next = AtomicUsize::new(0);
         let work = || loop {
@@ -143,7 +180,7 @@ impl Product {
             if from >= self.n {
                 break;
             }
-            // SAFETY: the caller's promise; no other thread gets these columns.
+            // SAFETY: the caller's promise, AVX2 and FMA included; no other thread gets these columns.
             unsafe { avx2::columns(self, from, self.n.min(from + piece)) };
         };
         rayon::in_place_scope(|scope| {

@@ -16,6 +16,8 @@ mod docs;
 mod english;
 mod execute;
 mod export_ends;
+#[cfg(all(feature = "mlx", target_os = "linux", target_arch = "x86_64"))]
+mod exported_symbols;
 #[cfg(feature = "mlx")]
 mod families;
 mod fixture;

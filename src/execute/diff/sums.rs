@@ -1,14 +1,13 @@
-//! [`Sums`]: what the figures of a comparison follow from, gathered tile by tile.
+//! [`Sums`]: what the figures of a comparison are computed from, tile by tile.
 
 use rayon::prelude::*;
 
-use super::{Figures, NotFinite, Verdict, is_float, width};
+use super::comparison::{Figures, NotFinite, Verdict, is_float, width};
 use crate::checkpoint::{Dtype, TensorInfo};
-use crate::execute::float::{STRIP, decode};
-use crate::execute::lanes::Plain;
+use crate::execute::kernel::{STRIP, Scalar, decode};
 use crate::plan::cost::TILE;
 
-/// What figures follow from.
+/// Sums over the elements of a tensor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
     different: u64,
@@ -46,20 +45,20 @@ pub(super) fn sums_of(a: (Dtype, &[u8]), b: (Dtype, &[u8])) -> Sums {
 }
 
 impl Sums {
-    /// Of nothing yet; `bytes_differ` where that is known.
+    /// No elements yet. `bytes_differ` says whether the bytes are known to differ.
     pub(super) fn new(bytes_differ: bool) -> Self {
         Self { bytes_differ, ..Self::default() }
     }
 
     fn count_values(&mut self, first: (Dtype, &[u8]), second: (Dtype, &[u8])) {
-        // Bits tell zeros and NaNs apart; a NaN in another dtype has other bits by nature.
+        // Bits distinguish zeros and NaNs; across dtypes, NaNs always differ in bits and count as equal.
         let same_dtype = first.0 == second.0;
         let (mut olds, mut news) = ([0f32; STRIP], [0f32; STRIP]);
         let strips = first.1.chunks(STRIP * width(first.0)).zip(second.1.chunks(STRIP * width(second.0)));
         for (old_bytes, new_bytes) in strips {
             let n = old_bytes.len() / width(first.0);
-            decode::<Plain, _>(first.0, old_bytes, &mut olds);
-            decode::<Plain, _>(second.0, new_bytes, &mut news);
+            decode(Scalar, first.0, old_bytes, &mut olds);
+            decode(Scalar, second.0, new_bytes, &mut news);
             for (old, new) in olds[..n].iter().zip(&news[..n]) {
                 let differs = old.to_bits() != new.to_bits();
                 self.different += u64::from(differs && (same_dtype || !old.is_nan() || !new.is_nan()));
@@ -71,7 +70,7 @@ impl Sums {
                 self.second_square += new * new;
                 self.dot += old * new;
             }
-            // A change from or to what is not finite is not finite, and then neither is the sum, from there to the end.
+            // A change from or to a value that is not finite makes the sum not finite, for all strips that follow.
             if !self.change.is_finite() {
                 self.not_finite.count(&olds[..n], &news[..n]);
             }
@@ -118,7 +117,7 @@ impl NotFinite {
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds other counts.
     pub fn add(&mut self, next: &Self) {
         for side in [0, 1] {
             self.nan[side] += next.nan[side];

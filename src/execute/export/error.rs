@@ -1,4 +1,4 @@
-//! [`ExportError`]: why there is no export. Nothing is left behind when one is returned.
+//! [`ExportError`]: why an export failed. Nothing is left behind when one is returned.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use crate::checkpoint::Shard;
 use crate::diagnostic::{Code, Diagnostic, system};
 use crate::execute::ExecuteError;
 
-/// Why there is no export.
+/// Why an export failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// The plan could not be carried out.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
-    /// There is something at the output's path.
+    /// The output exists.
     #[error("`{}` exists already ({what})", path.display())]
     Exists {
         /// The output.
         path: PathBuf,
-        /// What it is.
+        /// What kind of file it is.
         what: &'static str,
     },
     /// No directory can be made at the output's path.
@@ -27,9 +27,9 @@ pub enum ExportError {
     Unfit {
         /// The output.
         path: PathBuf,
-        /// A lowercase fragment that names it.
+        /// The reason, a lowercase fragment.
         reason: String,
-        /// What to do about it.
+        /// What to do instead.
         help: &'static str,
     },
     /// A file could not be written.
@@ -37,7 +37,7 @@ pub enum ExportError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file of the base could not be copied.
@@ -45,28 +45,28 @@ pub enum ExportError {
     Copy {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file of the base that is not there, though its name is.
-    #[error("cannot copy `{}`: a link to `{}`, which does not exist", path.display(), target.display())]
+    /// A file of the base is a broken link.
+    #[error("cannot copy `{}`: it is a link to `{}`, which does not exist", path.display(), target.display())]
     Dangling {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// Its target.
         target: PathBuf,
     },
-    /// The export would not fit.
-    #[error("the export needs {needed} bytes, and {free} are free at `{}`", path.display())]
+    /// The disk is too small.
+    #[error("the export needs {needed} bytes, but only {free} are free at `{}`", path.display())]
     Space {
         /// The directory it would be written in.
         path: PathBuf,
-        /// Bytes.
+        /// Bytes of the export.
         needed: u64,
-        /// Bytes.
+        /// Bytes that are free.
         free: u64,
     },
-    /// Somebody asked to stop.
+    /// A [`Stop`](super::Stop) was requested.
     #[error("interrupted; nothing is left behind")]
     Interrupted,
 }
@@ -80,7 +80,7 @@ impl ExportError {
         move |source| Self::Copy { path: path.to_owned(), source }
     }
 
-    /// A shard whose header was read can only end too early if it has changed.
+    /// A shard that ends too early has changed since its header was read.
     pub(super) fn copy(shard: &Shard, source: io::Error) -> Self {
         let path = shard.path.clone();
         match source.kind() {
@@ -98,7 +98,7 @@ impl From<&ExportError> for Diagnostic {
             ExportError::Unfit { help, .. } => (Code::OutputUnwritable, *help),
             ExportError::Write { source, .. } => (Code::OutputUnwritable, system::writing(source)),
             ExportError::Space { .. } => {
-                (Code::OutputUnwritable, "free some space, or export to another disk")
+                (Code::OutputUnwritable, "free some space or export to another disk")
             }
             ExportError::Interrupted => (Code::OutputUnwritable, "run it again to export from the beginning"),
             ExportError::Dangling { .. } => (

@@ -1,11 +1,11 @@
-//! [`Head`]: the output head of a broken tie, which an export has to store.
+//! [`Head`]: the output head of a broken tie, which an export stores.
 
 use std::ops::Range;
 
 use crate::checkpoint::{Dtype, Key, Origin};
 use crate::plan::Plan;
 
-/// The head's tensors. They all go to one shard: that of the embedding's first.
+/// The head's tensors. All of them go to the shard of the embedding's first tensor.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) shard: usize,
@@ -19,12 +19,12 @@ pub(super) struct Member {
     pub(super) key: Key,
     pub(super) dtype: Dtype,
     pub(super) shape: Vec<usize>,
-    /// The tensor it was tied to.
+    /// The tensor that it was tied to.
     pub(super) tied_to: Key,
-    /// Where that tensor's bytes are.
+    /// The shard and byte range of that tensor.
     pub(super) source: usize,
     pub(super) range: Range<u64>,
-    /// Whether a program makes it.
+    /// Whether a program edits it.
     pub(super) edited: bool,
 }
 

@@ -1,4 +1,4 @@
-//! [`Layout`]: where everything goes in a shard that is written.
+//! [`Layout`]: the places of all tensors in a new shard.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use super::head::Head;
 use crate::checkpoint::{Origin, Shard};
 use crate::plan::{Plan, Program};
 
-/// A shard to be written: its header, and what it is made of.
+/// A new shard: its header, and the byte ranges that it consists of.
 #[derive(Debug)]
 pub(super) struct Layout<'p> {
     pub(super) shard: &'p Shard,
-    /// Length, JSON and padding.
+    /// Length, JSON and padding, as written.
     pub(super) header: Vec<u8>,
-    /// Byte ranges of the old file that are copied: all but what programs make.
+    /// Byte ranges of the old file that are copied: all except those of edited tensors.
     pub(super) untouched: Vec<Range<u64>>,
-    /// Where the old file's data ends; what a head adds follows.
+    /// The end of the old file's data. The tensors of a head follow.
     data_end: u64,
-    /// Sizes in bytes of the head's tensors that follow the data.
+    /// Sizes of the head's tensors, in bytes.
     head: Vec<u64>,
 }
 
@@ -38,7 +38,7 @@ impl<'p> Layout<'p> {
     ) -> Result<Self, ExportError> {
         let mut header = read(shard)?;
         if plan.programs().is_empty() {
-            // Not a byte differs, not even behind the last tensor.
+            // Every byte is copied, even those after the last tensor.
             let end = shard.fingerprint.len;
             let untouched = std::iter::once(shard.data_start..end).collect();
             return Ok(Self { shard, header, untouched, data_end: end, head: Vec::new() });
@@ -66,17 +66,17 @@ impl<'p> Layout<'p> {
         Ok(Self { shard, header, untouched, data_end, head: sizes })
     }
 
-    /// How long the new file will be.
+    /// Size of the new file, in bytes.
     pub(super) fn file_len(&self) -> u64 {
         self.place(self.data_end) + self.head.iter().sum::<u64>()
     }
 
-    /// Where a byte of the old file's data goes.
+    /// The new offset of a byte of the old file's data.
     pub(super) fn place(&self, offset: u64) -> u64 {
         offset - self.shard.data_start + self.header.len() as u64
     }
 
-    /// Where each tensor of the head goes.
+    /// The offset of each tensor of the head.
     pub(super) fn head_places(&self) -> impl Iterator<Item = u64> {
         self.head.iter().scan(self.place(self.data_end), |next, size| {
             let place = *next;
@@ -86,7 +86,7 @@ impl<'p> Layout<'p> {
     }
 }
 
-/// The shard that a program's result goes to, and its place there.
+/// The shard of a program's result, and its offset there.
 pub(super) fn place(
     plan: &Plan,
     program: &Program,
@@ -105,14 +105,14 @@ pub(super) fn place(
     }
 }
 
-/// The old header as it stands: length, JSON and padding.
+/// The old header: length, JSON and padding.
 fn read(shard: &Shard) -> Result<Vec<u8>, ExportError> {
     let mut header = vec![0; usize::try_from(shard.data_start).unwrap_or(0)];
     shard.read_at(&mut header, 0).map_err(|source| ExportError::copy(shard, source))?;
     Ok(header)
 }
 
-/// Says in the metadata what was done, behind whatever stands there.
+/// Records the surgery in the metadata, after existing entries.
 fn stamp(header: &mut Map<String, Value>, plan: &Plan) {
     let digest = plan.digest().unwrap_or_default();
     let name = super::sidecar::surgery_name(plan);
@@ -127,7 +127,7 @@ fn stamp(header: &mut Map<String, Value>, plan: &Plan) {
     }
 }
 
-/// Length, JSON, and spaces so that the data begins at a multiple of eight bytes.
+/// Length, JSON, and spaces that align the data to eight bytes.
 fn encode(header: &Map<String, Value>) -> Vec<u8> {
     let mut json = Value::Object(header.clone()).to_string().into_bytes();
     json.resize(json.len().next_multiple_of(8), b' ');
@@ -136,7 +136,7 @@ fn encode(header: &Map<String, Value>) -> Vec<u8> {
     bytes
 }
 
-/// What is left of a shard's data without the tensors that programs make.
+/// The ranges of a shard's data between edited tensors.
 fn untouched(plan: &Plan, number: usize, data: Range<u64>) -> Vec<Range<u64>> {
     let entries = plan.base().weights.index.entries();
     let mut edited: Vec<&Range<u64>> = plan

@@ -1,7 +1,7 @@
-//! What is written stands beside its place, as `.NAME.*.partial`, until it is whole and gets its name.
+//! Partial results: files and directories named `.NAME.*.partial` beside the output until they are complete.
 //!
-//! Whoever writes it holds a lock on it, which ends with the process however that ends. So what nobody holds was left
-//! behind by a run that was killed, and the next one that writes to the same place removes it.
+//! The writer holds a lock on it, which the system releases when the process ends. An unlocked one was left behind by a
+//! killed run; the next run with the same output removes it. On file systems without locks nothing is removed.
 
 use std::fs::{self, File, TryLockError};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,10 +18,10 @@ const ENDING: &str = ".partial";
 /// Random letters and digits in the name.
 const RANDOM: usize = 6;
 
-/// A file that appears when all of it is written; where that fails, nothing is left.
+/// A file that appears when it is complete. On failure nothing is left.
 #[derive(Debug)]
 pub struct NewFile<'s> {
-    /// There until the file is published or removed.
+    /// `Some` until the file is published or removed.
     file: Option<NamedTempFile>,
     output: PathBuf,
     stop: &'s Stop,
@@ -30,20 +30,20 @@ pub struct NewFile<'s> {
 }
 
 impl<'s> NewFile<'s> {
-    /// An empty file beside its place.
+    /// Creates an empty file beside the output.
     ///
     /// # Errors
-    /// What the system says where none can be made.
+    /// Those of the system.
     pub fn begin(output: &Path, stop: &'s Stop) -> io::Result<Self> {
-        // A temporary file is its owner's alone; a result is like any other file.
+        // By default only the owner may read a temporary file; a result gets the usual mode.
         let (file, held) = begin(output, 0o666, stop, |builder, parent| builder.tempfile_in(parent))?;
         Ok(Self { file: Some(file), output: output.to_owned(), stop, _held: held })
     }
 
-    /// Gives the file its name, which nothing else may have by now.
+    /// Gives the file its name, which must still be free.
     ///
     /// # Errors
-    /// What the system says; then the file is gone.
+    /// Those of the system; then the file is removed.
     pub fn publish(mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         self.stop.finish(|| file.persist_noclobber(&self.output).map(drop).map_err(|error| error.error))
@@ -68,8 +68,7 @@ impl Drop for NewFile<'_> {
     }
 }
 
-/// Makes something beside its place, and holds it. Where the file system locks nothing, it is held by nobody, and leftovers
-/// stay where they are.
+/// Creates a file or directory beside the output and locks it, if the file system has locks.
 pub(super) fn begin<T: AsRef<Path>>(
     output: &Path,
     mode: u32,
@@ -86,9 +85,9 @@ pub(super) fn begin<T: AsRef<Path>>(
         let new = stop.begin(|| make(&builder, parent(output)))?;
         match hold(new.as_ref()) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotFound) => {}
-            Err(error) if is_short_of_something(&error) => {
+            Err(error) if lacks_resources(&error) => {
                 stop.undo(|| {
-                    // Where no file may be opened any more, nobody can look into the directory, which is empty.
+                    // Dropping has to open the directory, which the limit may forbid; removing an empty one does not.
                     let _ = fs::remove_dir(new.as_ref());
                     drop(new);
                 });
@@ -100,12 +99,12 @@ pub(super) fn begin<T: AsRef<Path>>(
     Err(ErrorKind::ResourceBusy.into())
 }
 
-/// Whether a lock was not to be had just now, though there are locks: what is written without would be taken for a leftover.
-fn is_short_of_something(error: &io::Error) -> bool {
+/// Whether locking failed for lack of a resource. Unlocked, the new file would be taken for a leftover.
+fn lacks_resources(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
-/// Locks what was just made, unless somebody took it for a leftover meanwhile.
+/// Locks a new file or directory, unless another run took it for a leftover.
 fn hold(path: &Path) -> io::Result<File> {
     let file = lock(path)?;
     // Between opening and locking it may have been removed.
@@ -122,7 +121,7 @@ fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Removes what was left behind beside a place by runs that were killed, and says what that was.
+/// Removes the leftovers of killed runs with this output, and returns their paths.
 #[must_use]
 pub fn clear_leftovers(output: &Path) -> Vec<PathBuf> {
     let prefix = prefix(output);
@@ -130,7 +129,7 @@ pub fn clear_leftovers(output: &Path) -> Vec<PathBuf> {
     let named = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let random = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(ENDING));
-        // So `a` does not take `a.b`'s for its own, nor what somebody else calls partial.
+        // The leftovers of `a.b`, and other files named partial, are not those of `a`.
         random.is_some_and(|random| {
             random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
         })
@@ -140,10 +139,10 @@ pub fn clear_leftovers(output: &Path) -> Vec<PathBuf> {
     leftovers
 }
 
-/// Removes a file or directory that nobody holds.
+/// Removes a file or directory that is not locked.
 fn remove(path: &Path) -> io::Result<()> {
     let found = path.symlink_metadata()?;
-    // Opening anything else may take for ever.
+    // Opening anything else, such as a pipe, may block.
     if !found.is_dir() && !found.is_file() {
         return Err(ErrorKind::InvalidInput.into());
     }
@@ -151,22 +150,22 @@ fn remove(path: &Path) -> io::Result<()> {
     if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
-/// The directory that a place is in.
+/// The directory that the output is in.
 fn parent(output: &Path) -> &Path {
     output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What the name begins with. File systems allow names of 255 bytes; the beginning and a hash stand for one that
-/// leaves no room for what comes after it.
+/// The beginning of a partial result's name. File systems allow names of 255 bytes: a longer name is replaced by its
+/// beginning and a hash.
 fn prefix(output: &Path) -> String {
-    const LONGEST: usize = 200;
+    const MAX_NAME: usize = 200;
     let name = output.file_name().unwrap_or_default().to_string_lossy();
-    if name.len() <= LONGEST {
+    if name.len() <= MAX_NAME {
         return format!(".{name}.");
     }
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
-    let beginning = name.get(..name.floor_char_boundary(LONGEST - 17)).unwrap_or_default();
+    let beginning = name.get(..name.floor_char_boundary(MAX_NAME - 17)).unwrap_or_default();
     format!(".{beginning}-{:016x}.", hasher.finish())
 }
 
@@ -237,11 +236,11 @@ mod tests {
     #[test]
     fn what_cannot_be_locked_for_want_of_something_is_not_begun() {
         for number in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
-            assert!(is_short_of_something(&number.into()), "{number:?}");
+            assert!(lacks_resources(&number.into()), "{number:?}");
         }
         // Not every file system has locks.
         for number in [Errno::OPNOTSUPP, Errno::NOLCK, Errno::NOSYS, Errno::ACCESS] {
-            assert!(!is_short_of_something(&number.into()), "{number:?}");
+            assert!(!lacks_resources(&number.into()), "{number:?}");
         }
     }
 

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use super::ExportError;
 use crate::plan::Plan;
 
-/// A new directory's name, in a directory that is there.
+/// The path of a new directory, whose parent exists.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The directory that it will stand in.
+    /// The existing parent directory.
     pub(super) parent: PathBuf,
-    /// What it will be called.
+    /// The path of the new directory.
     pub(super) output: PathBuf,
-    /// Its mode, before the process's mask: the model directory's, but that its owner can write into it.
+    /// Its mode before the umask: that of the model's directory, plus all rights for the owner.
     pub(super) mode: u32,
 }
 
@@ -27,7 +27,7 @@ impl Place {
             Err(ExportError::Unfit { path: output.to_owned(), reason, help })
         };
         if output == OsStr::new("-") {
-            let help = "name a directory, or write `./-` for one of this name";
+            let help = "name a directory; for one named `-`, write `./-`";
             return unfit("an export is a directory and cannot go to standard output".to_owned(), help);
         }
         match output.symlink_metadata() {
@@ -35,12 +35,12 @@ impl Place {
                 return Err(ExportError::Exists { path: output.to_owned(), what: what(output, &found) });
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            // A name that is too long, a parent that is a file or may not be looked into.
+            // The name is too long, or the parent is a file or may not be searched.
             Err(error) => return Err(ExportError::write(output)(error)),
         }
         let Some(name) = output.file_name() else {
-            let help = "name a directory that does not exist yet, and that is made there";
-            return unfit(format!("`{}` is no name for a new directory", output.display()), help);
+            let help = "name a directory that does not exist yet, in one that does";
+            return unfit(format!("`{}` does not name a new directory", output.display()), help);
         };
         let parent = match output.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -53,66 +53,54 @@ impl Place {
             let shown = parent.display();
             if let Ok(target) = parent.read_link() {
                 let reason = format!("`{shown}` is a link to `{}`, which does not exist", target.display());
-                return unfit(reason, "make that directory, or name another one");
+                return unfit(reason, "create that directory, or name another one");
             }
-            let reason = format!("there is no directory `{shown}` to make `{}` in", name.display());
-            return unfit(reason, "make it first, or check the path");
+            let reason = format!("the directory `{shown}` for `{}` does not exist", name.display());
+            return unfit(reason, "create it first, or check the path");
         }
         if let Some((whose, dir)) = inside(parent, plan) {
             let reason = format!("`{}` is inside {whose} directory `{}`", output.display(), dir.display());
-            return unfit(
-                reason,
-                "an export does not become a part of what it is made from: write it elsewhere",
-            );
+            return unfit(reason, "choose an output outside of it");
         }
-        // A `/` or `/.` behind the name would be in the way once the directory gets it.
+        // `parent.join(name)` drops a trailing `/` or `/.`, which would make renaming fail.
         let mode = plan.base().dir.metadata().map_or(0o777, |metadata| metadata.mode() & 0o777);
         Ok(Self { output: parent.join(name), parent: parent.to_owned(), mode: mode | 0o700 })
     }
 
-    /// Refuses to begin what will not fit.
-    #[cfg(unix)]
+    /// Refuses an export that does not fit on the disk.
     pub(super) fn check_space(&self, needed: u64) -> Result<(), ExportError> {
         let parent = &self.parent;
         let system = rustix::fs::statvfs(parent).map_err(|error| ExportError::write(parent)(error.into()))?;
         let free = system.f_bavail.saturating_mul(system.f_frsize);
-        // A disk without a size says nothing of what is free: so do file systems in user space, and those of the system
-        // itself, which then refuse the directory.
+        // File systems in user space may report a size of 0, and so do virtual ones, which refuse the directory later.
         if system.f_blocks > 0 && free < needed {
             return Err(ExportError::Space { path: parent.clone(), needed, free });
         }
         Ok(())
     }
 
-    /// Where the system does not say what is free, a full disk is noticed when it is full.
-    #[cfg(not(unix))]
-    pub(super) fn check_space(&self, _needed: u64) -> Result<(), ExportError> {
-        Ok(())
-    }
-
-    /// Why no directory could be made in the parent, which is there.
+    /// Explains why no directory could be created in the parent, which exists.
     pub(super) fn refused(&self, error: io::Error) -> ExportError {
         if error.kind() == ErrorKind::NotFound && self.parent.is_dir() {
             let path = self.parent.clone();
-            let reason =
-                format!("no directory can be made in `{}`, which is the system's own", path.display());
+            let reason = format!("`{}` is a virtual file system, which takes no directories", path.display());
             return ExportError::Unfit { path, reason, help: "choose a directory on a disk" };
         }
         ExportError::write(&self.parent)(error)
     }
 }
 
-/// What stands where the export should.
+/// What kind of file is at the output's path.
 fn what(path: &Path, found: &fs::Metadata) -> &'static str {
     match path.metadata() {
-        Err(_) if found.is_symlink() => "a link that leads nowhere",
+        Err(_) if found.is_symlink() => "a broken link",
         Ok(target) if target.is_dir() => "a directory",
         _ if found.is_file() => "a file",
-        _ => "something else than a directory",
+        _ => "not a directory",
     }
 }
 
-/// The base or the donor directory that a directory is part of.
+/// The base's or donor's directory that contains this directory.
 fn inside<'p>(parent: &Path, plan: &'p Plan) -> Option<(&'static str, &'p Path)> {
     let parent = parent.canonicalize().ok()?;
     let base = std::iter::once(("the model", plan.base().dir.as_path()));

@@ -1,4 +1,4 @@
-//! The files beside the shards: copied, but for what a broken tie changes, and `surgery.json`.
+//! The files beside the shards: copies, changed where a tie is broken, and `surgery.json`.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::files::create;
 use super::head::Head;
-use super::{ExportError, Stop, create, splice};
+use super::{ExportError, Stop, splice};
 use crate::checkpoint::{Fingerprint, ModelConfig};
 use crate::execute::{ExecuteError, Report};
 use crate::plan::Plan;
@@ -17,31 +18,31 @@ const CONFIG: &str = "config.json";
 const INDEX: &str = "model.safetensors.index.json";
 const RECORD: &str = "surgery.json";
 
-/// Other formats of the same weights, which would still be the old ones.
+/// Extensions of weights in other formats. They are not copied: they would not be edited.
 const WEIGHTS: [&str; 9] = ["safetensors", "bin", "pt", "pth", "gguf", "h5", "msgpack", "onnx", "npz"];
 
-/// The surgery file's own name, without its directory.
+/// The surgery file's name without its directory.
 pub(super) fn surgery_name(plan: &Plan) -> String {
     plan.file().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The files that go along with the weights.
+/// The files that are copied along with the weights.
 #[derive(Debug)]
 pub(super) struct Sidecars {
     files: Vec<Sidecar>,
 }
 
-/// A file, as it is when the export begins.
+/// A file as it was when the export began.
 #[derive(Debug)]
 struct Sidecar {
     path: PathBuf,
     fingerprint: Fingerprint,
-    /// Who may read, write and run it; never anything more (setuid).
+    /// Its permissions, without setuid, setgid and the sticky bit.
     mode: u32,
 }
 
 impl Sidecars {
-    /// The top-level files that hold no weights; what a link leads to, not the link.
+    /// The top-level files without weights. Links are followed.
     pub(super) fn of(plan: &Plan) -> Result<Self, ExportError> {
         let base = plan.base();
         let mut files = Vec::new();
@@ -53,7 +54,7 @@ impl Sidecars {
                 files.push(Sidecar { path, fingerprint: Fingerprint::of(&metadata), mode });
             }
         }
-        // It was planned with what it said then.
+        // The plan is only valid for the configuration that it was made with.
         let config = base.dir.join(CONFIG);
         match ModelConfig::read(&config) {
             Ok(now) if now.json == base.config.json => Ok(Self { files }),
@@ -61,7 +62,7 @@ impl Sidecars {
         }
     }
 
-    /// Bytes of all of them.
+    /// Size of all of them, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.fingerprint.len).sum()
     }
@@ -99,7 +100,7 @@ impl Sidecars {
         save(&folder.join(RECORD), &record)
     }
 
-    /// Copies the files, and makes sure that they are what they were.
+    /// Copies the files, and checks that they have not changed.
     fn copy(&self, folder: &Path, stop: &Stop) -> Result<(), ExportError> {
         for Sidecar { path, fingerprint, mode } in &self.files {
             let changed = || ExportError::from(ExecuteError::Changed { path: path.clone() });
@@ -120,7 +121,7 @@ impl Sidecars {
     }
 }
 
-/// Says where a link leads that leads nowhere.
+/// Names the target of a broken link.
 fn unreadable(path: &Path, error: io::Error) -> ExportError {
     match path.read_link() {
         Ok(target) if error.kind() == io::ErrorKind::NotFound => {
@@ -130,7 +131,7 @@ fn unreadable(path: &Path, error: io::Error) -> ExportError {
     }
 }
 
-/// Says which side failed.
+/// Copies bytes; the error says which side failed.
 fn copy_bytes(
     (source, from): (&mut File, &Path),
     (target, to): (&mut File, &Path),
@@ -155,7 +156,7 @@ fn holds_weights(path: &Path) -> bool {
         || (name.ends_with(".index.json") && name != INDEX)
 }
 
-/// Says in the config that the head is stored, and quantized as the embedding is.
+/// Records in the config that the head is stored, with the embedding's quantization.
 fn untie(text: &mut String, head: &Head) -> bool {
     const TIED: &str = "tie_word_embeddings";
     for part in ["text_config", "llm_config", "language_config"] {
@@ -185,7 +186,7 @@ fn list_head(text: &mut String, head: &Head, shard: &str) -> bool {
     let listed =
         head.members.iter().all(|member| splice::set(text, &["weight_map"], member.key.as_str(), &shard));
     let bytes: u64 = head.members.iter().map(|member| member.range.end - member.range.start).sum();
-    // Some write it as a float.
+    // Some programs write it as a float.
     let total = splice::find(text, &TOTAL).map(|total| total.strip_suffix(".0").unwrap_or(total));
     if let Some(total) = total.and_then(|total| total.parse::<u64>().ok()?.checked_add(bytes)) {
         splice::set(text, &TOTAL[..1], TOTAL[1], &total.to_string());
@@ -193,7 +194,7 @@ fn list_head(text: &mut String, head: &Head, shard: &str) -> bool {
     listed
 }
 
-/// Changes a copied file, which the planner has read before. It is written anew, because its mode may forbid writing.
+/// Changes a copied file, which the planner has read before. Replaces it, because its mode may forbid writing.
 fn change(path: &Path, change: impl FnOnce(&mut String) -> bool) -> Result<(), ExportError> {
     let mut text = fs::read_to_string(path).map_err(ExportError::unreadable(path))?;
     let mode = fs::metadata(path).map_err(ExportError::unreadable(path))?.mode() & 0o777;

@@ -1,18 +1,17 @@
-//! Changes single values in JSON files that somebody else wrote: all the rest stays as it was written, with numbers too
-//! large for any type here and the `NaN` of Python.
+//! Changes single values in JSON files of other programs. Everything else keeps its text, including numbers beyond any type
+//! here and Python's `NaN`.
 //!
-//! The files have been read before, so what is found here is JSON; where it is not, nothing is found.
+//! The files have been parsed before. In text that is not JSON nothing is found.
 
 use std::ops::Range;
 
-/// The value that a path of keys leads to.
+/// The text of the value at a path of keys.
 pub(super) fn find<'t>(text: &'t str, path: &[&str]) -> Option<&'t str> {
     text.get(place(text, path)?)
 }
 
-/// Gives a key of the object that a path leads to a value: in the place of its old one, or behind all others.
-///
-/// Says whether there is such an object.
+/// Sets a key of the object at a path: replaces its value, or adds it after all others. Returns whether there is such an
+/// object.
 pub(super) fn set(text: &mut String, path: &[&str], key: &str, value: &str) -> bool {
     let Some(object) = place(text, path).and_then(|range| Object::of(text, range.start)) else {
         return false;
@@ -23,7 +22,7 @@ pub(super) fn set(text: &mut String, path: &[&str], key: &str, value: &str) -> b
     }
     let key = serde_json::Value::from(key);
     let new = match object.members.last() {
-        // The new member stands below the last as that stands below the one before.
+        // The new member is indented as the last one is.
         Some((_, last)) => (last.end, format!(",{}{key}: {value}", &text[object.indent])),
         None => (object.begin + 1, format!("{key}: {value}")),
     };
@@ -31,7 +30,7 @@ pub(super) fn set(text: &mut String, path: &[&str], key: &str, value: &str) -> b
     true
 }
 
-/// Where the value stands that a path of keys leads to.
+/// The range of the value at a path of keys.
 fn place(text: &str, path: &[&str]) -> Option<Range<usize>> {
     let begin = after_space(text, text.len() - text.trim_start_matches('\u{feff}').len());
     let mut at = begin..end_of_value(text, begin)?;
@@ -42,11 +41,11 @@ fn place(text: &str, path: &[&str]) -> Option<Range<usize>> {
     Some(at)
 }
 
-/// Where an object's members stand.
+/// The ranges of an object's members.
 struct Object {
-    /// Its brace.
+    /// The offset of its brace.
     begin: usize,
-    /// Keys, and where their values are.
+    /// Keys, and the ranges of their values.
     members: Vec<(String, Range<usize>)>,
     /// The space before the last key.
     indent: Range<usize>,
@@ -61,7 +60,7 @@ impl Object {
             return None;
         }
         loop {
-            // Behind the brace or a comma.
+            // After the brace or a comma.
             let key = after_space(text, at + 1);
             if *bytes.get(key)? == b'}' {
                 return Some(object);
@@ -88,7 +87,7 @@ fn after_space(text: &str, at: usize) -> usize {
     at + rest.find(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')).unwrap_or(rest.len())
 }
 
-/// Where a value ends: behind its last bracket or quote, or before what cannot be part of a word or number.
+/// The end of a value: after its last bracket or quote, or before the first byte that is no part of a word or number.
 fn end_of_value(text: &str, begin: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! [`Staging`]: the directory that an export is written in before it gets its name.
+//! [`Staging`]: the temporary directory that an export is written to.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use super::{ExportError, Stop, partial};
 /// A directory beside the output, removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Staging<'s> {
-    /// There until the directory is published or removed.
+    /// `Some` until the directory is published or removed.
     folder: Option<TempDir>,
     path: PathBuf,
     place: Place,
@@ -22,7 +22,7 @@ pub(super) struct Staging<'s> {
 }
 
 impl<'s> Staging<'s> {
-    /// A new directory beside the place.
+    /// Creates a directory beside the output.
     pub(super) fn new(place: Place, stop: &'s Stop) -> Result<Self, ExportError> {
         let (folder, held) =
             partial::begin(&place.output, place.mode, stop, |builder, parent| builder.tempdir_in(parent))
@@ -34,15 +34,15 @@ impl<'s> Staging<'s> {
         &self.path
     }
 
-    /// Says so where the directory that is written in has gone.
+    /// Explains an error whose cause is that the temporary directory is gone.
     pub(super) fn explained(&self, error: ExportError) -> ExportError {
         match &error {
             ExportError::Write { source, .. }
                 if source.kind() == ErrorKind::NotFound && !self.path.exists() =>
             {
                 let shown = self.path.display();
-                let reason = format!("`{shown}`, in which the export was written, was moved or removed");
-                let help = "run it again when nothing else is done to that directory";
+                let reason = format!("the temporary directory `{shown}` was moved or removed");
+                let help = "run it again and leave that directory alone";
                 ExportError::Unfit { path: self.path.clone(), reason, help }
             }
             _ => error,
@@ -53,7 +53,7 @@ impl<'s> Staging<'s> {
     pub(super) fn publish(mut self) -> Result<(), ExportError> {
         let folder = self.folder.take();
         let output = &self.place.output;
-        let exists = || ExportError::Exists { path: output.clone(), what: "made meanwhile" };
+        let exists = || ExportError::Exists { path: output.clone(), what: "created in the meantime" };
         self.stop.finish(|| {
             if output.symlink_metadata().is_ok() {
                 return Err(exists());
@@ -64,7 +64,7 @@ impl<'s> Staging<'s> {
                 }
                 _ => self.explained(ExportError::write(output)(error)),
             })?;
-            // It no longer stands where it would be removed from.
+            // Renamed, it must not be removed.
             let _ = folder.map(TempDir::keep);
             Ok(())
         })
@@ -74,7 +74,7 @@ impl<'s> Staging<'s> {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if let Some(folder) = self.folder.take() {
-            // Where no more files may be open, this one is needed to look into the directory.
+            // Removing opens the directory, which the limit of open files may only allow once this one is closed.
             self.held = None;
             self.stop.undo(|| drop(folder));
         }

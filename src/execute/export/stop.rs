@@ -1,4 +1,4 @@
-//! [`Stop`]: how whoever writes something is asked to end, and how the program ends at once without leaving half of it.
+//! [`Stop`]: asks a writer to end, or ends the program at once without leaving a partial result.
 
 use std::fs;
 use std::io;
@@ -10,53 +10,53 @@ use std::time::Duration;
 
 use super::ExportError;
 
-/// A request to stop, and what is half written as long as nobody has heard it.
+/// A request to stop, and the partial result that it concerns.
 ///
-/// Asking sets a flag that the writer looks at between two pieces. Where it is too busy to look (a disk that does not
-/// answer), the program may also end [at once](Self::at_once): what is half written is then removed by whoever ends it.
+/// A request sets a flag that the writer checks between two pieces. If the writer is blocked (a disk that does not respond),
+/// the program can also end [at once](Self::at_once), which removes the partial result.
 #[derive(Debug, Default)]
 pub struct Stop {
     requested: AtomicBool,
-    standing: Mutex<Standing>,
+    progress: Mutex<Progress>,
 }
 
-/// How far the writing is.
+/// How far the writer is.
 #[derive(Debug, Default)]
-enum Standing {
+enum Progress {
     #[default]
     Nothing,
-    /// This file or directory is half written.
-    Half(PathBuf),
-    /// What was written has its name or is gone: what is left is to say so.
+    /// This file or directory is being written.
+    Partial(PathBuf),
+    /// The result has its name or is removed; the writer only has to report it.
     Settled,
 }
 
-/// What there was when everything came to a stop.
+/// The state that [`Stop::at_once`] found.
 #[derive(Debug)]
 pub enum Stopped {
     /// Nothing was being written.
     Nothing,
-    /// Something half written, which is gone.
+    /// A partial result, which is removed.
     Removed,
-    /// Something half written, which could not be removed.
+    /// A partial result, which could not be removed.
     Left(PathBuf),
-    /// All was written, or was removed already; whoever wrote it has still to say so.
+    /// A complete or removed result, which the writer has not reported yet.
     Settled,
 }
 
 impl Stop {
-    /// Nobody has asked yet.
+    /// No request yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { requested: AtomicBool::new(false), standing: Mutex::new(Standing::Nothing) }
+        Self { requested: AtomicBool::new(false), progress: Mutex::new(Progress::Nothing) }
     }
 
-    /// Asks to stop, and says whether that was asked before.
+    /// Requests to stop, and returns whether that was requested before.
     pub fn request(&self) -> bool {
         self.requested.swap(true, Ordering::SeqCst)
     }
 
-    /// Whether somebody has asked to stop.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn requested(&self) -> bool {
         self.requested.load(Ordering::SeqCst)
@@ -66,55 +66,55 @@ impl Stop {
         if self.requested() { Err(ExportError::Interrupted) } else { Ok(()) }
     }
 
-    /// Removes what is half written. From then on nothing gets its name any more, and whoever writes waits for ever: the
-    /// caller has to end the program.
+    /// Removes the partial result. Afterwards nothing can be published, and the writer blocks for ever: the caller has to
+    /// end the program.
     ///
-    /// Waits for a name that is just being given, or for what is being removed already.
+    /// Waits while a result is being published or removed.
     pub fn at_once(&self) -> Stopped {
-        let standing = self.standing();
-        let stopped = match &*standing {
-            Standing::Nothing => Stopped::Nothing,
-            Standing::Settled => Stopped::Settled,
-            Standing::Half(path) if remove(path).is_ok() => Stopped::Removed,
-            Standing::Half(path) => Stopped::Left(path.clone()),
+        let progress = self.progress();
+        let stopped = match &*progress {
+            Progress::Nothing => Stopped::Nothing,
+            Progress::Settled => Stopped::Settled,
+            Progress::Partial(path) if remove(path).is_ok() => Stopped::Removed,
+            Progress::Partial(path) => Stopped::Left(path.clone()),
         };
-        if !matches!(*standing, Standing::Settled) {
-            std::mem::forget(standing);
+        if !matches!(*progress, Progress::Settled) {
+            std::mem::forget(progress);
         }
         stopped
     }
 
-    /// Makes the file or directory that is going to be written.
+    /// Creates the file or directory that is going to be written.
     ///
     /// # Errors
     /// Those of `make`.
     pub fn begin<T: AsRef<Path>>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let mut standing = self.standing();
+        let mut progress = self.progress();
         let new = make()?;
-        *standing = Standing::Half(new.as_ref().to_owned());
+        *progress = Progress::Partial(new.as_ref().to_owned());
         Ok(new)
     }
 
-    /// Gives what was written its name, or removes it: `finish` leaves nothing half written either way.
+    /// Publishes the result, or removes it: `finish` leaves no partial result either way.
     ///
     /// # Errors
     /// Those of `finish`.
     pub fn finish<T, E>(&self, finish: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let mut standing = self.standing();
+        let mut progress = self.progress();
         let finished = finish();
-        *standing = Standing::Settled;
+        *progress = Progress::Settled;
         finished
     }
 
-    /// Removes what was written.
+    /// Removes the result.
     pub fn undo(&self, remove: impl FnOnce()) {
-        let mut standing = self.standing();
+        let mut progress = self.progress();
         remove();
-        *standing = Standing::Settled;
+        *progress = Progress::Settled;
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_once_removes_what_is_half_written_though_nobody_looks() {
+    fn at_once_removes_a_partial_result_without_the_writer() {
         let parent = tempfile::tempdir().unwrap();
         let stop = Stop::new();
         assert!(!stop.request() && stop.request() && stop.requested());
@@ -150,11 +150,11 @@ mod tests {
         fs::write(folder.path().join("model.safetensors"), "half").unwrap();
         assert!(matches!(stop.at_once(), Stopped::Removed));
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
-        assert!(stop.standing.try_lock().is_err(), "nothing gets its name any more");
+        assert!(stop.progress.try_lock().is_err(), "nothing can be published");
     }
 
     #[test]
-    fn at_once_leaves_what_has_its_name_and_what_was_never_begun() {
+    fn at_once_leaves_a_published_result_and_one_never_begun() {
         let stop = Stop::new();
         stop.begin(|| Err::<PathBuf, _>(io::ErrorKind::NotFound.into())).unwrap_err();
         let folder = stop.begin(tempfile::tempdir).unwrap();

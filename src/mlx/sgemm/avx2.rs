@@ -1,7 +1,7 @@
-//! The product with vectors of eight.
+//! The product in vectors of eight.
 //!
-//! Four rows of W go against three of x at a time: twelve sums in registers. Each sum has eight lanes, which are added
-//! up at the end of every block of its length.
+//! Four rows of W are multiplied with three of x at a time: twelve sums in registers. Each sum has eight lanes, which are
+//! added up at the end of every block of its length.
 
 use std::arch::x86_64::{
     __m256, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehl_ps, _mm_prefetch, _mm_shuffle_ps,
@@ -17,7 +17,7 @@ const ROWS: usize = 3;
 const LANES: usize = 8;
 /// Maximum number of elements in a block of a sum: as many of each row of x as stay in a first-level cache.
 const BLOCK: usize = 512;
-/// Rows of W by which memory is asked for beforehand.
+/// Rows of W by which memory is prefetched.
 const AHEAD: usize = 2 * WEIGHTS;
 
 /// Whether this processor has the instructions.
@@ -28,7 +28,7 @@ pub(super) fn is_there() -> bool {
 /// Columns `from..to` of y.
 ///
 /// # Safety
-/// Matrices as large as the numbers say.
+/// Matrices as large as the numbers say, and a processor with AVX2 and FMA ([`is_there`]).
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn columns(product: &Product, from: usize, to: usize) {
     let mut column = from;
@@ -81,7 +81,7 @@ unsafe fn tile<const W: usize, const X: usize>(product: &Product, column: usize,
             let mut at = done;
             while at + LANES <= end {
                 step(&mut sums, x.add(at), ldx, w.add(at), ldw);
-                // The first tile of these weights asks for what comes later; asking does no harm beyond the end.
+                // The first tile of these weights prefetches later ones; a prefetch beyond the end does no harm.
                 if row == 0 && at.is_multiple_of(2 * LANES) {
                     for weight in 0..W {
                         _mm_prefetch::<_MM_HINT_T0>(w.wrapping_add((AHEAD + weight) * ldw + at).cast());

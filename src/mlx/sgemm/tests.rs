@@ -2,6 +2,8 @@
 
 use super::super::Array;
 
+crate::export_sgemm!();
+
 fn values(count: usize, salt: u32) -> Vec<f32> {
     let mut state = salt;
     std::iter::repeat_with(|| {

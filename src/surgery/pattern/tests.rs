@@ -2,6 +2,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use super::template::Captures;
 use super::*;
 
 #[track_caller]

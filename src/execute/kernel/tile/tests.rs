@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::execute::recipe::Member;
+use crate::execute::kernel::simd::Scalar;
+use crate::execute::recipe::{Member, Start, Step};
 use crate::plan::Region;
 use crate::plan::cost::TILE;
 
@@ -149,33 +150,30 @@ fn reference(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) -> (Vec<u8>, Vec<
 /// Runs a recipe over the whole tensor, tile by tile.
 fn run_all(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>], count: bool) -> (Vec<u8>, Outcome) {
     let widest = run_by(edit, recipe, base, inputs, count, false);
-    let plain = run_by(plain_edit, recipe, base, inputs, count, false);
+    let scalar = run_by(scalar_edit, recipe, base, inputs, count, false);
     if !count {
         let past_caches = run_by(edit, recipe, base, inputs, count, true);
         assert!(past_caches.0 == widest.0, "{recipe:?}");
     }
     // As text, because sums may be NaN.
-    assert!(plain.0 == widest.0 && format!("{:?}", plain.1) == format!("{:?}", widest.1), "{recipe:?}");
+    assert!(scalar.0 == widest.0 && format!("{:?}", scalar.1) == format!("{:?}", widest.1), "{recipe:?}");
     widest
 }
 
-/// As [`edit`] does it on a processor without anything special.
-fn plain_edit(recipe: &Recipe, tile: &mut Tile<'_>, count: bool) -> Outcome {
-    match recipe.dtype {
-        Dtype::F16 if count => strips::<Plain, Half, true>(recipe, tile),
-        Dtype::BF16 if count => strips::<Plain, Brain, true>(recipe, tile),
-        Dtype::F32 if count => strips::<Plain, Single, true>(recipe, tile),
-        Dtype::F16 if recipe.computes() => strips::<Plain, Half, false>(recipe, tile),
-        Dtype::BF16 if recipe.computes() => strips::<Plain, Brain, false>(recipe, tile),
-        Dtype::F32 if recipe.computes() => strips::<Plain, Single, false>(recipe, tile),
-        _ => edit(recipe, tile, count),
+/// What [`edit`] does on a processor without anything special.
+fn scalar_edit(recipe: &Recipe, tile: &mut Tile<'_>, count: bool) -> Outcome {
+    let is_float = matches!(recipe.dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32);
+    if is_float && (count || recipe.computes()) {
+        Scalar.run(Edit { recipe, tile, count })
+    } else {
+        edit(recipe, tile, count)
     }
 }
 
-type Edit = fn(&Recipe, &mut Tile<'_>, bool) -> Outcome;
+type AnyEdit = fn(&Recipe, &mut Tile<'_>, bool) -> Outcome;
 
 fn run_by(
-    edit: Edit,
+    edit: AnyEdit,
     recipe: &Recipe,
     base: &[u8],
     inputs: &[Vec<u8>],

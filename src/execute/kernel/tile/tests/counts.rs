@@ -1,12 +1,12 @@
 //! Figures against those of one element at a time.
 
 use super::*;
-use crate::execute::tally::Tally;
+use crate::execute::kernel::counters::Counters;
 
 /// What each step does, counted one element at a time.
-fn tallies(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) -> Vec<Tally> {
+fn tallies(recipe: &Recipe, base: &[u8], inputs: &[Vec<u8>]) -> Vec<Counters> {
     let (dtype, width) = (recipe.dtype, recipe.width());
-    let mut tallies = vec![Tally::default(); recipe.steps.len()];
+    let mut tallies = vec![Counters::default(); recipe.steps.len()];
     for i in 0..recipe.elements() {
         let input = |k: usize| Value::read(dtype, recipe.inputs[k], &inputs[k], i);
         let raw = |bytes: &[u8]| bytes[i * width..][..width].to_vec();
@@ -80,7 +80,7 @@ proptest! {
             !want.is_finite() || (got - want).abs() <= 1e-4 * want + 1e-7 * all
         };
         for (got, want) in got.iter().zip(tallies(&recipe, &base, &inputs)) {
-            let counts = |tally: &Tally| (tally.changed, tally.deltas, tally.lost);
+            let counts = |tally: &Counters| (tally.changed, tally.deltas, tally.lost);
             prop_assert_eq!(counts(got), counts(&want), "{:?}", recipe);
             prop_assert!(close(got.before_square, want.before_square, 0.0), "{got:?} {want:?} {recipe:?}");
             prop_assert!(

@@ -1,89 +1,96 @@
-//! [`Tally`]: what is counted while a program runs. Sums are taken in one fixed order.
+//! [`Counters`]: what is counted while a program runs. Sums are taken in one fixed order.
+//!
+//! Eight interleaved sums in f64 go over the groups of a strip; they are added up at its end, and the strips of a tile
+//! and the tiles of a tensor follow one another.
 
 #![cfg_attr(
     not(debug_assertions),
     expect(clippy::inline_always, reason = "compiled once for each set of instructions")
 )]
 
-use super::bits::Bits;
-use super::float::{STRIP, Work};
-use super::lanes::{Group, Lanes, Partials};
-use super::recipe::Member;
+use super::bits::{Bits, Group, STRIP};
+use super::simd::{Lanes, Partials, Work};
+use crate::execute::recipe::Member;
 
-/// What one action did to some elements.
+/// What one step did to some elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Tally {
-    pub(super) changed: u64,
-    pub(super) deltas: u64,
-    pub(super) lost: u64,
+pub(in crate::execute) struct Counters {
+    /// Elements whose stored bits differ after it.
+    pub(in crate::execute) changed: u64,
+    /// Elements that it is meant to change.
+    pub(in crate::execute) deltas: u64,
+    /// Elements that it is meant to change, and that rounding leaves as they were.
+    pub(in crate::execute) lost: u64,
     /// Σ (after − before)².
-    pub(super) change_square: f64,
+    pub(in crate::execute) change_square: f64,
     /// Σ before².
-    pub(super) before_square: f64,
+    pub(in crate::execute) before_square: f64,
     /// Σ (rounded − exact)², for members of affine sets.
-    pub(super) error_square: f64,
+    pub(in crate::execute) error_square: f64,
     /// Σ exact², for members of affine sets.
-    pub(super) exact_square: f64,
-    pub(super) scales: u64,
-    pub(super) underflowed: u64,
+    pub(in crate::execute) exact_square: f64,
+    /// Scales of affine sets.
+    pub(in crate::execute) scales: u64,
+    /// Those of them that were normal numbers and became subnormal or zero.
+    pub(in crate::execute) underflowed: u64,
 }
 
 /// What happened to some elements of one tensor.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Outcome {
-    /// One for each step of the recipe; empty when nobody counts.
-    pub(super) steps: Vec<Tally>,
-    /// Results that are not finite although every live input is: how many, and the lowest index.
-    pub(super) overflow: Option<(u64, u64)>,
+pub(in crate::execute) struct Outcome {
+    /// One for each step of the recipe; empty if nothing is counted.
+    pub(in crate::execute) steps: Vec<Counters>,
+    /// Results that are not finite although every live input is: their number and the lowest index.
+    pub(in crate::execute) overflow: Option<(u64, u64)>,
     /// Results that are not finite because an input is not.
-    pub(super) passed: u64,
+    pub(in crate::execute) passed: u64,
 }
 
-impl Tally {
+impl Counters {
     /// Adds what was counted of a strip that was scaled: the change is (factor − 1) times what there was.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_scaled<B: Bits>(&mut self, groups: &Groups<B>, factor: f64) {
-        self.add_counts(groups);
-        let square = groups.before_square.iter().sum::<f64>();
+    pub(super) fn add_scaled<B: Bits>(&mut self, counts: &StripCounts<B>, factor: f64) {
+        self.add_counts(counts);
+        let square = counts.before_square.iter().sum::<f64>();
         self.before_square += square;
         self.change_square += (factor - 1.0) * (factor - 1.0) * square;
     }
 
     /// Adds what was counted of a strip that was changed in any way.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_moved<B: Bits>(&mut self, groups: &Groups<B>) {
-        self.add_counts(groups);
-        self.change_square += groups.change_square.iter().sum::<f64>();
-        self.before_square += groups.before_square.iter().sum::<f64>();
+    pub(super) fn add_moved<B: Bits>(&mut self, counts: &StripCounts<B>) {
+        self.add_counts(counts);
+        self.change_square += counts.change_square.iter().sum::<f64>();
+        self.before_square += counts.before_square.iter().sum::<f64>();
     }
 
     /// Adds what was counted of a strip that was zeroed in part: exactly what changed was meant to.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_zeroed<B: Bits>(&mut self, groups: &Groups<B>) {
-        self.add_moved(groups);
-        self.deltas += STRIP as u64 - total(&groups.unchanged);
+    pub(super) fn add_zeroed<B: Bits>(&mut self, counts: &StripCounts<B>) {
+        self.add_moved(counts);
+        self.deltas += STRIP as u64 - total(&counts.unchanged);
     }
 
-    /// Adds what was counted of a strip of an affine set's scales or biases, or of none; it has `n` elements.
+    /// Adds what was counted of a strip of `n` scales or biases of an affine set.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_member<B: Bits>(&mut self, groups: &Groups<B>, member: Member, n: usize) {
-        self.error_square += groups.error_square.iter().sum::<f64>();
-        self.exact_square += groups.exact_square.iter().sum::<f64>();
+    pub(super) fn add_member<B: Bits>(&mut self, counts: &StripCounts<B>, member: Member, n: usize) {
+        self.error_square += counts.error_square.iter().sum::<f64>();
+        self.exact_square += counts.exact_square.iter().sum::<f64>();
         if member == Member::Scales {
             self.scales += n as u64;
-            self.underflowed += total(&groups.fallen);
+            self.underflowed += total(&counts.fallen);
         }
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
-    fn add_counts<B: Bits>(&mut self, groups: &Groups<B>) {
-        self.changed += STRIP as u64 - total(&groups.unchanged);
-        self.deltas += total(&groups.deltas);
-        self.lost += total(&groups.lost);
+    fn add_counts<B: Bits>(&mut self, counts: &StripCounts<B>) {
+        self.changed += STRIP as u64 - total(&counts.unchanged);
+        self.deltas += total(&counts.deltas);
+        self.lost += total(&counts.lost);
     }
 
     /// Adds what was counted in the elements that follow.
-    pub(super) fn add(&mut self, next: &Self) {
+    pub(in crate::execute) fn add(&mut self, next: &Self) {
         self.changed += next.changed;
         self.deltas += next.deltas;
         self.lost += next.lost;
@@ -97,15 +104,15 @@ impl Tally {
 }
 
 impl Outcome {
-    /// Nothing yet, for a recipe of so many steps.
-    pub(super) fn new(steps: usize) -> Self {
-        Self { steps: vec![Tally::default(); steps], ..Self::default() }
+    /// Nothing yet, for a recipe with this number of steps.
+    pub(in crate::execute) fn new(steps: usize) -> Self {
+        Self { steps: vec![Counters::default(); steps], ..Self::default() }
     }
 
     /// Adds what happened to the elements that follow.
-    pub(super) fn add(&mut self, next: &Self) {
-        for (tally, next) in self.steps.iter_mut().zip(&next.steps) {
-            tally.add(next);
+    pub(in crate::execute) fn add(&mut self, next: &Self) {
+        for (counters, next) in self.steps.iter_mut().zip(&next.steps) {
+            counters.add(next);
         }
         self.overflow = match (self.overflow, next.overflow) {
             (Some((count, first)), Some((more, _))) => Some((count + more, first)),
@@ -115,14 +122,13 @@ impl Outcome {
     }
 }
 
-/// What is counted of a strip in groups, by their lanes. Counted in numbers as wide as an element, which hold all of a
-/// strip, so that vectors hold more of them.
-pub(super) struct Groups<B: Bits> {
+/// What is counted of a strip, by lanes of its groups. Counters are as wide as an element, which is enough for a strip,
+/// so that a vector holds as many counters as elements.
+pub(super) struct StripCounts<B: Bits> {
     unchanged: Group<B>,
     deltas: Group<B>,
     lost: Group<B>,
     fallen: Group<B>,
-    not_finite: Group<B>,
     before_square: Partials,
     change_square: Partials,
     error_square: Partials,
@@ -136,28 +142,25 @@ pub(super) struct Squares<L> {
 }
 
 impl<L> Squares<L> {
-    /// Nothing yet.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn new<W: Work>() -> Self
+    pub(super) fn new<W: Work>(token: L::Token) -> Self
     where
         L: Lanes<W>,
     {
-        let nothing = L::splat(W::ZERO);
+        let nothing = L::splat(token, W::ZERO);
         Self { before: nothing, change: nothing }
     }
 
-    /// Adds up what there was.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_before<W>(&mut self, before: L)
+    pub(super) fn add_before<W: Work>(&mut self, before: L)
     where
         L: Lanes<W>,
     {
         self.before = self.before + before * before;
     }
 
-    /// Adds up what changed.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_change<W>(&mut self, before: L, after: L)
+    pub(super) fn add_change<W: Work>(&mut self, before: L, after: L)
     where
         L: Lanes<W>,
     {
@@ -170,8 +173,8 @@ fn total<B: Bits>(counts: &Group<B>) -> u64 {
     counts.iter().map(|&n| u64::from(n.into())).sum()
 }
 
-impl<B: Bits> Groups<B> {
-    /// Nothing yet. Written out, because the arrays' own defaults are functions that are not always inlined.
+impl<B: Bits> StripCounts<B> {
+    /// Written out, because the arrays' own defaults are functions that are not always inlined.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn new() -> Self {
         let (counts, sums) = ([B::default(); _], [0.0; _]);
@@ -180,7 +183,6 @@ impl<B: Bits> Groups<B> {
             deltas: counts,
             lost: counts,
             fallen: counts,
-            not_finite: counts,
             before_square: sums,
             change_square: sums,
             error_square: sums,
@@ -188,7 +190,7 @@ impl<B: Bits> Groups<B> {
         }
     }
 
-    /// Counts changes of bits. Each element is meant to change of which `cause` is not 0.
+    /// Counts changes of bits. Elements where the magnitude of `cause` is not 0 are meant to change.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn count_bits(&mut self, before: &Group<B>, after: &Group<B>, cause: &Group<B>) {
         for i in 0..before.len() {
@@ -200,58 +202,52 @@ impl<B: Bits> Groups<B> {
         }
     }
 
-    /// Counts what stays as it is, and what is not finite afterwards: not below `infinity`.
+    /// Counts elements whose bits stay as they are.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn count_kept(&mut self, before: &Group<B>, after: &Group<B>, infinity: B) {
+    pub(super) fn count_kept(&mut self, before: &Group<B>, after: &Group<B>) {
         for i in 0..before.len() {
             self.unchanged[i] += B::from(before[i] == after[i]);
-            self.not_finite[i] += B::from(after[i] & B::MAGNITUDE >= infinity);
         }
     }
 
-    /// How many are not finite.
-    pub(super) fn not_finite(&self) -> u64 {
-        total(&self.not_finite)
-    }
-
-    /// Adds up what there was.
+    /// Adds the squares of the values before a step.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_before<W>(&mut self, before: impl Lanes<W>) {
+    pub(super) fn add_before<W: Work>(&mut self, before: impl Lanes<W>) {
         before.add_products(before, &mut self.before_square);
     }
 
-    /// Adds up what changed.
+    /// Adds the squares of what a step changes.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_change<W, L: Lanes<W>>(&mut self, before: L, after: L) {
+    pub(super) fn add_change<W: Work, L: Lanes<W>>(&mut self, before: L, after: L) {
         let change = after - before;
         change.add_products(change, &mut self.change_square);
     }
 
-    /// Adds the sums over a few groups.
+    /// Adds the sums over a bunch of groups.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_squares<W, L: Lanes<W>>(&mut self, squares: &Squares<L>) {
+    pub(super) fn add_squares<W: Work, L: Lanes<W>>(&mut self, squares: &Squares<L>) {
         squares.before.add_to(&mut self.before_square);
         squares.change.add_to(&mut self.change_square);
     }
 
-    /// Whether what was added up of a strip by [`add_squares`](Self::add_squares) is right: no square was too large for
-    /// the working precision, and none that counts too small. Where nothing is meant to change, nothing does; and if
-    /// what changes is not summed up, it is a part of what there was, so that there was nothing.
+    /// Whether the sums by [`add_squares`](Self::add_squares) over a strip are accurate: no square overflowed in working
+    /// precision, and none that matters underflowed. Where no change is meant there is none; and if changes are not
+    /// summed, they are a multiple of what was there before, which is then 0.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn squares_are_right<W: Work>(&self, changes_summed: bool) -> bool {
-        let right = |squares: &Partials| {
+    pub(super) fn squares_are_accurate<W: Work>(&self, changes_summed: bool) -> bool {
+        let accurate = |squares: &Partials| {
             let sum = squares.iter().sum::<f64>();
-            W::LEAST_SQUARES <= sum && sum < f64::INFINITY
+            W::MIN_SQUARES <= sum && sum < f64::INFINITY
         };
         let nothing = total(&self.deltas) == 0;
         if changes_summed {
-            right(&self.before_square) && (nothing || right(&self.change_square))
+            accurate(&self.before_square) && (nothing || accurate(&self.change_square))
         } else {
-            nothing || right(&self.before_square)
+            nothing || accurate(&self.before_square)
         }
     }
 
-    /// Counts those that were normal numbers, `least` or more, and are not any more.
+    /// Counts elements that were normal numbers, `least` or more, and no longer are.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn count_fallen(&mut self, before: &Group<B>, after: &Group<B>, least: B) {
         for i in 0..before.len() {
@@ -260,9 +256,9 @@ impl<B: Bits> Groups<B> {
         }
     }
 
-    /// Adds up what was to be, and what rounding did to it.
+    /// Adds the squares of the exact values and of their rounding errors.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(super) fn add_error<W, L: Lanes<W>>(&mut self, exact: L, rounded: L) {
+    pub(super) fn add_error<W: Work, L: Lanes<W>>(&mut self, exact: L, rounded: L) {
         let error = rounded - exact;
         error.add_products(error, &mut self.error_square);
         exact.add_products(exact, &mut self.exact_square);
