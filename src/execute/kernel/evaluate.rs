@@ -80,83 +80,25 @@ impl<F: Float> Evaluator<F> {
         let recipe = strip.recipe;
         let mut target = Target::whole(&mut *out, strip.past_caches);
         let direct = target.is_some();
-        let mut finite = true;
-        let (start, operand) = match recipe.start {
-            Start::From(a) => (Some(a), None),
-            Start::Mix { a, b, .. } => (Some(a), Some(b)),
-            Start::Zeros | Start::InPlace => (None, None),
-        };
-        let mut base = start.and_then(|input| strip.whole::<F>(input));
-        match (start, base) {
-            (_, Some(_)) => {}
-            (Some(input), None) => {
-                decode(token, recipe.inputs[input], strip.bytes(input), &mut self.values);
-                if !CAREFUL && !all_finite(&self.values) {
-                    return false;
-                }
-            }
-            (None, None) => {
-                self.values.fill(F::Work::ZERO);
-                self.bits.fill(F::Bits::default());
-            }
-        }
         let only_start = recipe.steps.is_empty();
-        let narrows = MODE != UNCOUNTED || only_start;
-        match (recipe.start, start) {
-            (Start::Mix { weights, .. }, _) => {
-                let mix = Mixed(F::Work::from_f64(weights.0), F::Work::from_f64(weights.1));
-                let target = target.take_if(|_| only_start);
-                finite &= self
-                    .pass::<M, _, UNCOUNTED, CAREFUL>(
-                        token,
-                        strip,
-                        mix,
-                        base.take(),
-                        operand,
-                        target,
-                        narrows,
-                    )
-                    .0;
-            }
-            // A step that computes compares with the bits as they are, NaNs included.
-            (Start::From(input), _) if recipe.inputs[input] == F::DTYPE && recipe.a_step_computes() => {
-                if MODE != UNCOUNTED && base.is_none() {
-                    load(strip.bytes(input), &mut self.bits);
-                }
-            }
-            (Start::From(_), _) if MODE != UNCOUNTED || only_start => {
-                let target = target.take_if(|_| only_start);
-                finite &= self
-                    .pass::<M, _, UNCOUNTED, CAREFUL>(
-                        token,
-                        strip,
-                        Unchanged,
-                        base.take(),
-                        None,
-                        target,
-                        narrows,
-                    )
-                    .0;
-            }
-            _ => {}
-        }
+        let (mut finite, mut base) =
+            self.start::<M, MODE, CAREFUL>(token, strip, target.take_if(|_| only_start));
         for (i, step) in recipe.steps.iter().enumerate() {
             let last = i + 1 == recipe.steps.len();
-            let target = target.take_if(|_| last);
-            let base = base.take();
+            let way = Way { base: base.take(), target: target.take_if(|_| last), narrows: last };
             let (pass_finite, counts) = match step {
                 Step::Scale(factor) => {
                     let scaled = Scaled(F::Work::from_f64(*factor));
-                    self.pass::<M, _, MODE, CAREFUL>(token, strip, scaled, base, None, target, last)
+                    self.pass::<M, _, MODE, CAREFUL>(token, strip, scaled, None, way)
                 }
                 Step::Add { input, alpha } => {
                     let added = Added(F::Work::from_f64(*alpha));
-                    self.pass::<M, _, MODE, CAREFUL>(token, strip, added, base, Some(*input), target, last)
+                    self.pass::<M, _, MODE, CAREFUL>(token, strip, added, Some(*input), way)
                 }
                 Step::Zero(region) => {
                     let mut kept = [F::Bits::ALL; STRIP];
                     strip.fill(region, &mut kept, F::Bits::default());
-                    let Self { values, bits, .. } = self;
+                    let (Self { values, bits, .. }, Way { base, target, .. }) = (&mut *self, way);
                     token.run(Zeroing::<F, MODE> { base, kept: &kept, values, bits, target })
                 }
             };
@@ -187,6 +129,49 @@ impl<F: Float> Evaluator<F> {
         finite
     }
 
+    /// Sets the values before the first step; the only ones if `target` is given. Returns whether all are finite, and the
+    /// input whose bytes the first step should read instead, if it can.
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn start<'t, M: Simd, const MODE: u8, const CAREFUL: bool>(
+        &mut self,
+        token: M,
+        strip: &Strip<'t>,
+        target: Option<Target<'_, F::Bits>>,
+    ) -> (bool, Option<&'t Stored<F::Bits>>) {
+        let recipe = strip.recipe;
+        let (input, operand) = match recipe.start {
+            Start::From(input) => (input, None),
+            Start::Mix { a, b, .. } => (a, Some(b)),
+            Start::Zeros | Start::InPlace => {
+                self.values.fill(F::Work::ZERO);
+                self.bits.fill(F::Bits::default());
+                return (true, None);
+            }
+        };
+        let base = strip.whole::<F>(input);
+        if base.is_none() {
+            decode(token, recipe.inputs[input], strip.bytes(input), &mut self.values);
+            if !CAREFUL && !all_finite(&self.values) {
+                return (false, None);
+            }
+        }
+        let only_start = recipe.steps.is_empty();
+        let way = Way { base, target, narrows: MODE != UNCOUNTED || only_start };
+        if let Start::Mix { weights, .. } = recipe.start {
+            let mixed = Mixed(F::Work::from_f64(weights.0), F::Work::from_f64(weights.1));
+            return (self.pass::<M, _, UNCOUNTED, CAREFUL>(token, strip, mixed, operand, way).0, None);
+        }
+        // A step that computes compares with the bits as they are, NaNs included.
+        let as_stored = recipe.inputs[input] == F::DTYPE && recipe.a_step_computes();
+        if as_stored && MODE != UNCOUNTED && base.is_none() {
+            load(strip.bytes(input), &mut self.bits);
+        }
+        if as_stored || MODE == UNCOUNTED && !only_start {
+            return (true, base);
+        }
+        (self.pass::<M, _, UNCOUNTED, CAREFUL>(token, strip, Unchanged, None, way).0, None)
+    }
+
     /// Calculates with all groups of a strip: the values in `base` if there is one, else those of the step before.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn pass<M: Simd, C: Calculation<F>, const MODE: u8, const CAREFUL: bool>(
@@ -194,10 +179,8 @@ impl<F: Float> Evaluator<F> {
         token: M,
         strip: &Strip<'_>,
         calculation: C,
-        base: Option<&Stored<F::Bits>>,
         operand: Option<usize>,
-        target: Option<Target<'_, F::Bits>>,
-        narrows: bool,
+        Way { base, target, narrows }: Way<'_, F>,
     ) -> (bool, StripCounts<F::Bits>) {
         let Self { values, bits, other, .. } = self;
         let operand = match operand.map(|input| (input, strip.whole::<F>(input))) {
@@ -229,6 +212,16 @@ impl<F: Float> Evaluator<F> {
         };
         pass.run(token)
     }
+}
+
+/// What a pass reads and writes.
+struct Way<'t, F: Float> {
+    /// The input to read, instead of the values of the step before.
+    base: Option<&'t Stored<F::Bits>>,
+    /// Where to write the result, instead of the values for the next step.
+    target: Option<Target<'t, F::Bits>>,
+    /// Whether the result's bits are needed even if nothing is counted.
+    narrows: bool,
 }
 
 /// Whether no value is infinite or NaN. A NaN of another dtype may have bits that rounding makes a number of.

@@ -241,12 +241,11 @@ fn write<F: Float, M: Simd>(
     value: LanesOf<F, M>,
     result: &Group<F::Bits>,
 ) {
-    match target {
-        Some(target) => target.put(i, result),
-        None => {
-            values.as_chunks_mut().0[i] = value.store();
-            bits.as_chunks_mut().0[i] = *result;
-        }
+    if let Some(target) = target {
+        target.put(i, result);
+    } else {
+        values.as_chunks_mut().0[i] = value.store();
+        bits.as_chunks_mut().0[i] = *result;
     }
 }
 

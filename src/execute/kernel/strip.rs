@@ -33,19 +33,19 @@ pub(super) struct Strip<'t> {
     pub(super) past_caches: bool,
 }
 
-impl Strip<'_> {
+impl<'t> Strip<'t> {
     pub(super) fn len(&self) -> usize {
         self.window.len()
     }
 
     /// The bytes of this strip of an input.
-    pub(super) fn bytes(&self, input: usize) -> &[u8] {
+    pub(super) fn bytes(&self, input: usize) -> &'t [u8] {
         let width = self.recipe.inputs[input].bitsize() / 8;
         &self.inputs[input][self.at * width..(self.at + self.len()) * width]
     }
 
     /// This strip of an input if it is a whole one of this dtype.
-    pub(super) fn whole<F: Float>(&self, input: usize) -> Option<&Stored<F::Bits>> {
+    pub(super) fn whole<F: Float>(&self, input: usize) -> Option<&'t Stored<F::Bits>> {
         if self.recipe.inputs[input] == F::DTYPE { bits::whole::<F::Bits>(self.bytes(input)) } else { None }
     }
 
