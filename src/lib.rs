@@ -40,6 +40,11 @@
 //!
 //! The modules are in the order of that picture, and each uses only modules above it.
 
+#![cfg_attr(
+    not(feature = "mlx"),
+    expect(dead_code, unused_imports, reason = "what only running models uses")
+)]
+
 mod diagnostic;
 mod checkpoint;
 mod surgery;
@@ -67,10 +72,10 @@ mod command;
 pub use checkpoint::{Checkpoint, ReadError, ReadErrorKind, ReadErrors};
 pub use diagnostic::{Code, Diagnostic, Label, Severity, Span};
 pub use execute::{ExecuteError, Executor, ExportError, Exported, OperationReport, Report, Stop, export};
-pub use plan::{Plan, Program, Refusal, Summary, plan};
 #[cfg(all(feature = "mlx", target_os = "linux", target_arch = "x86_64"))]
 #[doc(hidden)]
 pub use mlx::sgemm;
+pub use plan::{Plan, Program, Refusal, Summary, plan};
 pub use surgery::SurgeryFile;
 
 /// The program.

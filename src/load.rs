@@ -93,7 +93,7 @@ pub fn load(plan: Plan, options: Options, progress: &mut dyn FnMut(Progress)) ->
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_beside(
+pub(crate) fn load_beside(
     plan: Plan,
     options: Options,
     progress: &mut dyn FnMut(Progress),

@@ -4,7 +4,7 @@ use super::{AffineFormat, Key, ModelConfig, Role, TensorId, TensorInfo, is_dense
 
 /// An affine-quantized module: `w = scale · code + bias`. Members are positions in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AffineSet {
+pub(crate) struct AffineSet {
     /// The module's path, `P` of `P.weight`.
     pub module: String,
     /// `P.weight`, U32 `[…, out, in·bits/32]`.

@@ -4,13 +4,13 @@ use super::Dtype;
 
 /// Whether surgery can compute with this type: F16, BF16 or F32.
 #[must_use]
-pub fn is_dense_float(dtype: Dtype) -> bool {
+pub(crate) fn is_dense_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32)
 }
 
 /// Whether MLX can load this type. Headers may contain others, but not for a tensor that is used.
 #[must_use]
-pub fn mlx_can_load(dtype: Dtype) -> bool {
+pub(crate) fn mlx_can_load(dtype: Dtype) -> bool {
     matches!(
         dtype,
         Dtype::BOOL

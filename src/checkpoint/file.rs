@@ -14,7 +14,7 @@ use super::ReadError;
 ///
 /// # Errors
 /// It does not exist, is not a regular file, or cannot be opened.
-pub fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
+pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
     let refused = |error: std::io::Error| ReadError::io(path, &error);
     regular(path, &path.metadata().map_err(refused)?)?;
     let flags = OFlags::NONBLOCK.bits().cast_signed();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The index file of a directory of shards.
-pub const INDEX_FILE: &str = "model.safetensors.index.json";
+pub(crate) const INDEX_FILE: &str = "model.safetensors.index.json";
 
 /// The last component of a path, fit for a message.
 pub(super) fn file_name(path: &Path) -> String {

@@ -11,7 +11,7 @@ mod validate;
 use super::StoredTensor;
 use super::quoted::Quoted;
 pub(super) use error::DAMAGED;
-pub use error::HeaderError;
+pub(super) use error::HeaderError;
 use error::{RENAME, TWICE};
 
 /// A checked header.

@@ -54,7 +54,7 @@ impl ReadError {
 ///
 /// # Errors
 /// An error that names the models.
-pub fn not_above_models(dir: &Path) -> Result<(), ReadError> {
+pub(crate) fn not_above_models(dir: &Path) -> Result<(), ReadError> {
     let Some(meant) = models_beside_strays(dir) else { return Ok(()) };
     let reason = "not a checkpoint, but a directory of models with a file of weights beside them";
     Err(ReadError::unreadable(dir, reason).help(format!("to use that file, name it; {meant}")))

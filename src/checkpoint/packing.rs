@@ -5,11 +5,11 @@ use super::affine::{AffineSet, product, settle};
 use super::{Dtype, ModelConfig, Origin, TensorId, TensorIndex, TensorInfo, is_dense_float};
 
 /// The name of a mode of small floats that the configuration does not name.
-pub const UNNAMED_FLOATS: &str = "MX scales (U8)";
+pub(crate) const UNNAMED_FLOATS: &str = "MX scales (U8)";
 
 /// How a module's weight is packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Packing {
+pub(crate) enum Packing {
     /// A plain tensor.
     Dense,
     /// A complete, consistent affine set.
@@ -24,7 +24,7 @@ pub enum Packing {
 ///
 /// A linear `.bias` is not a member: it is `Dense` beside packed weights too.
 #[must_use]
-pub fn packing(index: &TensorIndex, config: &ModelConfig, id: TensorId) -> Packing {
+pub(crate) fn packing(index: &TensorIndex, config: &ModelConfig, id: TensorId) -> Packing {
     let (key, info) = &index[id];
     let Some((module, suffix)) = key.as_str().rsplit_once('.') else {
         return Packing::Dense;

@@ -4,7 +4,7 @@ use super::Key;
 
 /// The part of a transformer block that a module is, according to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
+pub(crate) enum Role {
     /// Query projection.
     Query,
     /// Key projection.
@@ -63,7 +63,7 @@ const OTHER_TOWERS: &[&str] = &[
 impl Role {
     /// The role of the module that a key belongs to.
     #[must_use]
-    pub fn of(key: &Key) -> Self {
+    pub(crate) fn of(key: &Key) -> Self {
         let (module, suffix) = (key.stem(), key.suffix());
         let (parent, name) = module.rsplit_once('.').unwrap_or(("", module));
         match Self::named(name, last(parent)) {
@@ -104,7 +104,7 @@ impl Role {
 
 /// Whether a key belongs to a tower other than the text model: vision, audio, projectors, multi-token prediction.
 #[must_use]
-pub fn is_other_tower(key: &Key) -> bool {
+pub(crate) fn is_other_tower(key: &Key) -> bool {
     key.as_str().split('.').any(|component| OTHER_TOWERS.contains(&component))
 }
 

@@ -9,7 +9,7 @@ const EMBEDDING: &str = "model.embed_tokens.";
 ///
 /// Vision-language checkpoints keep their stored keys: the loader ties the head after surgery.
 #[must_use]
-pub fn sanitize(index: TensorIndex, config: &ModelConfig) -> TensorIndex {
+pub(crate) fn sanitize(index: TensorIndex, config: &ModelConfig) -> TensorIndex {
     let stored = index.position("lm_head.weight").is_some();
     if stored || config.is_vision_language || config.tied_embeddings == Some(false) {
         return index;

@@ -15,7 +15,7 @@ const ENDINGS: [&str; 13] =
 /// Help for a directory with models in it that is not one itself: it has no configuration, no index file and no
 /// `model*.safetensors`.
 #[must_use]
-pub fn models_beside_strays(dir: &Path) -> Option<String> {
+pub(crate) fn models_beside_strays(dir: &Path) -> Option<String> {
     let is_own = |name: &str| {
         name == "config.json"
             || name == INDEX_FILE
@@ -62,7 +62,7 @@ pub(super) fn as_listed(dir: &Path) -> &Path {
 
 /// Help for a path that looks like a URL or the name of a model on a hub.
 #[must_use]
-pub fn elsewhere(path: &Path) -> Option<String> {
+pub(crate) fn elsewhere(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     let hub_name = || {
         let (owner, name) = text.split_once('/')?;
@@ -81,7 +81,7 @@ pub fn elsewhere(path: &Path) -> Option<String> {
 /// Help for a path that does not exist: a name in the same directory with a similar spelling, or with another ending (or
 /// none) of those that the file may have.
 #[must_use]
-pub fn neighbour(path: &Path, endings: &[&str]) -> Option<String> {
+pub(crate) fn neighbour(path: &Path, endings: &[&str]) -> Option<String> {
     let wanted = path.file_name()?.to_str().filter(|name| name.len() <= 255)?;
     let parent = path.parent()?;
     let names = as_listed(parent)

@@ -3,7 +3,7 @@
 mod comparison;
 mod sums;
 
-pub use comparison::{Comparison, Figures, NotFinite, Tie, Verdict, Which};
+pub(crate) use comparison::{Comparison, Figures, NotFinite, Tie, Verdict, Which};
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,7 +22,11 @@ const WINDOW: usize = 64 * TILE;
 ///
 /// # Errors
 /// A file that changed or cannot be read.
-pub fn diff(first: &Weights, second: &Weights, mut each: impl FnMut(Comparison)) -> Result<(), ExecuteError> {
+pub(crate) fn diff(
+    first: &Weights,
+    second: &Weights,
+    mut each: impl FnMut(Comparison),
+) -> Result<(), ExecuteError> {
     let keys: BTreeSet<&Key> =
         [first, second].iter().flat_map(|w| w.index.entries()).map(|(key, _)| key).collect();
     for key in keys {
@@ -56,7 +60,7 @@ pub fn diff(first: &Weights, second: &Weights, mut each: impl FnMut(Comparison))
 ///
 /// # Errors
 /// Those of executing the plan.
-pub fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), ExecuteError> {
+pub(crate) fn diff_plan(plan: &Plan, mut each: impl FnMut(Comparison)) -> Result<(), ExecuteError> {
     let base = &plan.base().weights;
     let mut executor = Executor::without_report(plan)?;
     let mut programs = plan.programs().iter().peekable();

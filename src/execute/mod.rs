@@ -20,11 +20,13 @@ mod recipe;
 mod region;
 mod report;
 
-pub use diff::{Comparison, Figures, NotFinite, Tie, Verdict, Which, diff, diff_plan};
-pub use error::{ExecuteError, Place};
-pub use export::{
-    ExportError, Exported, NewFile, Stop, Stopped, Unpublished, clear_leftovers, export, write,
-};
+#[cfg(test)]
+pub(crate) use diff::Tie;
+pub(crate) use diff::{Comparison, Figures, NotFinite, Verdict, Which, diff, diff_plan};
+pub use error::ExecuteError;
+pub(crate) use error::Place;
+pub use export::{ExportError, Exported, Stop, export};
+pub(crate) use export::{NewFile, Stopped, clear_leftovers, write};
 pub use report::{OperationReport, Report};
 
 use std::fmt;

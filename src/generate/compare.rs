@@ -6,7 +6,7 @@ use crate::model::{Model, run};
 
 /// The predictions of two models for one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Position {
+pub(crate) struct Position {
     /// The token at this position.
     pub token: u32,
     /// Kullback-Leibler divergence of the second model's prediction from the first's, in nats: Σ p · (ln p − ln q).
@@ -20,7 +20,7 @@ pub struct Position {
 ///
 /// # Errors
 /// When MLX fails.
-pub fn compare(
+pub(crate) fn compare(
     first: &dyn Model,
     second: &dyn Model,
     prompt: &[u32],

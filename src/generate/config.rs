@@ -12,7 +12,7 @@ use super::sampler::Sampling;
 use super::tokenizer::Tokenizer;
 
 /// Maximum tokens of an answer if neither flag nor file sets it.
-pub const DEFAULT_MAX_TOKENS: usize = 512;
+pub(super) const DEFAULT_MAX_TOKENS: usize = 512;
 /// Maximum size of `generation_config.json` in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
@@ -21,7 +21,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// `do_sample: false` means temperature 0, and `do_sample: true` without a temperature means temperature 1, as in
 /// transformers. `max_length` is ignored: published files use it for the context length.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Defaults {
+pub(crate) struct Defaults {
     /// `max_new_tokens`.
     pub max_tokens: Option<usize>,
     /// `temperature`.
@@ -43,7 +43,7 @@ impl Defaults {
     ///
     /// # Errors
     /// When the file is not a JSON object or a field is invalid.
-    pub fn read(dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn read(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("generation_config.json");
         let Some(json) = read_json(&path, MAX_FILE_BYTES)? else { return Ok(Self::default()) };
         Self::of(&json).map_err(|error| Error::file(&path, error.to_string()))
@@ -71,7 +71,7 @@ impl Defaults {
 
     /// The sampling parameters of the file; absent ones are those of greedy decoding.
     #[must_use]
-    pub fn sampling(&self) -> Sampling {
+    pub(crate) fn sampling(&self) -> Sampling {
         let greedy = Sampling::default();
         Sampling {
             temperature: self.temperature.unwrap_or(greedy.temperature),
@@ -86,7 +86,7 @@ impl Defaults {
     /// The end-of-text tokens of `generation_config.json`, `config.json` (root and text model) and the tokenizer. Chat
     /// models end a turn and a document with different tokens, and list them in different files.
     #[must_use]
-    pub fn eos_ids(&self, config: &Map<String, Value>, tokenizer: Option<&Tokenizer>) -> Vec<u32> {
+    pub(crate) fn eos_ids(&self, config: &Map<String, Value>, tokenizer: Option<&Tokenizer>) -> Vec<u32> {
         let text = config.get("text_config").and_then(Value::as_object);
         let mut all = self.eos.clone();
         // An invalid value in config.json is reported where that file is read.

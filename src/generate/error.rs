@@ -7,7 +7,7 @@ use crate::mlx;
 
 /// Why a text cannot be generated or scored. Every message is a lowercase fragment with names in backticks.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// A file beside the weights (tokenizer, template, `generation_config.json`) or a text is missing, unreadable or
     /// malformed.
     #[error("`{}`: {reason}", path.display())]
@@ -42,7 +42,7 @@ pub enum Error {
 
 /// Why a prompt, or a text to score, is invalid for a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PromptError {
+pub(crate) enum PromptError {
     /// The prompt has no characters.
     #[error("the prompt is empty")]
     Empty,
@@ -92,7 +92,7 @@ pub enum PromptError {
 
 /// What is wrong with a model's logits.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum LogitsError {
+pub(crate) enum LogitsError {
     /// A logit is NaN or +∞.
     #[error("the model's logits are not finite (token {token}: {value})")]
     NotFinite {
@@ -121,7 +121,7 @@ pub enum LogitsError {
 impl Error {
     /// How to fix it.
     #[must_use]
-    pub fn help(&self) -> Option<Cow<'_, str>> {
+    pub(crate) fn help(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::File { help, .. } => help.as_deref().map(Cow::Borrowed),
             Self::Template { .. } => Some("use `--raw` to feed the prompt without a template".into()),
@@ -146,7 +146,7 @@ impl Error {
 impl PromptError {
     /// How to fix it.
     #[must_use]
-    pub fn help(&self) -> Option<Cow<'static, str>> {
+    pub(crate) fn help(&self) -> Option<Cow<'static, str>> {
         Some(match self {
             Self::Empty => return None,
             Self::NoTokens => "write at least one word".into(),
@@ -168,7 +168,7 @@ impl PromptError {
 
     /// Whether it is the model's context that is exceeded.
     #[must_use]
-    pub fn exceeds_context(&self) -> bool {
+    pub(crate) fn exceeds_context(&self) -> bool {
         match self {
             Self::TooLong { .. } | Self::NoRoom { .. } | Self::ExceedsContext { .. } => true,
             Self::Empty | Self::NoTokens | Self::SystemWithoutTemplate | Self::UnknownToken { .. } => false,

@@ -10,13 +10,13 @@ use crate::checkpoint::open_regular;
 use crate::diagnostic::system;
 
 /// Maximum size of a prompt or text in bytes, many times what any model's context holds.
-pub const MAX_TEXT_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_TEXT_BYTES: u64 = 16 << 20;
 
 /// Reads a prompt or text.
 ///
 /// # Errors
 /// When it is not a regular file, larger than [`MAX_TEXT_BYTES`], or not UTF-8.
-pub fn read_text(path: &Path) -> Result<String, Error> {
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     let Some(bytes) = read_bounded(path, MAX_TEXT_BYTES)? else {
         return Err(Error::file(path, "does not exist"));
     };

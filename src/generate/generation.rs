@@ -10,7 +10,7 @@ use crate::nn::Cache;
 
 /// An answer being generated: an iterator over its pieces that ends after the last one or after an error.
 #[derive(Debug)]
-pub struct Generation<'m> {
+pub(crate) struct Generation<'m> {
     model: &'m dyn Model,
     cache: Cache,
     sequence: Sequence,
@@ -31,7 +31,7 @@ enum Next {
 
 /// Durations of the parts of a generation.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Times {
+pub(crate) struct Times {
     /// Prefill of the prompt.
     pub prefill: Duration,
     /// From the start to the first token.
@@ -46,7 +46,7 @@ impl<'m> Generation<'m> {
     ///
     /// # Errors
     /// When MLX fails.
-    pub fn start(
+    pub(crate) fn start(
         model: &'m dyn Model,
         request: Request,
         each: impl FnMut(usize) -> ControlFlow<()>,
@@ -70,19 +70,19 @@ impl<'m> Generation<'m> {
 
     /// The answer so far.
     #[must_use]
-    pub fn sequence(&self) -> &Sequence {
+    pub(crate) fn sequence(&self) -> &Sequence {
         &self.sequence
     }
 
     /// Ends the answer early; returns the text that was held back.
-    pub fn break_off(&mut self) -> String {
+    pub(crate) fn break_off(&mut self) -> String {
         self.next = Next::Ended;
         self.sequence.held()
     }
 
     /// Durations so far.
     #[must_use]
-    pub fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> Times {
         self.times
     }
 

@@ -7,7 +7,7 @@ use super::error::{Error, PromptError};
 
 /// The limits of a model; `None` means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Number of tokens in the vocabulary.
     pub vocabulary: Option<usize>,
     /// Context length: maximum positions of prompt and answer together.
@@ -17,7 +17,7 @@ pub struct Limits {
 impl Limits {
     /// The limits in `config.json`, in its text model or else its root.
     #[must_use]
-    pub fn of_config(config: &Map<String, Value>) -> Self {
+    pub(crate) fn of_config(config: &Map<String, Value>) -> Self {
         let text = config.get("text_config").and_then(Value::as_object);
         let field = |name| {
             let value = text.and_then(|text| text.get(name)).or(config.get(name))?.as_u64()?;
@@ -30,7 +30,7 @@ impl Limits {
     ///
     /// # Errors
     /// When it is empty, contains an unknown token, or exceeds the context.
-    pub fn check(&self, tokens: &[u32]) -> Result<(), Error> {
+    pub(crate) fn check(&self, tokens: &[u32]) -> Result<(), Error> {
         if tokens.is_empty() {
             return Err(PromptError::NoTokens.into());
         }
@@ -53,7 +53,7 @@ impl Limits {
     ///
     /// # Errors
     /// When the prompt fills the context, or less room is left than requested.
-    pub fn max_tokens(
+    pub(crate) fn max_tokens(
         &self,
         prompt: usize,
         requested: Option<usize>,

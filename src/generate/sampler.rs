@@ -11,7 +11,7 @@ use super::random::Random;
 
 /// Sampling parameters.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sampling {
+pub(crate) struct Sampling {
     /// Divides the logits; 0 always picks the most likely token (the lowest id among equals).
     pub temperature: f32,
     /// Keeps the k most likely tokens; 0 means all.
@@ -49,7 +49,7 @@ impl Default for Sampling {
 
 /// Samples tokens from one row of logits after another.
 #[derive(Debug, Clone)]
-pub struct Sampler {
+pub(super) struct Sampler {
     sampling: Sampling,
     random: Random,
     /// The penalized row, kept to reuse its memory.
@@ -67,14 +67,14 @@ struct Candidate {
 impl Sampler {
     /// A sampler that has drawn nothing yet.
     #[must_use]
-    pub fn new(sampling: Sampling) -> Self {
+    pub(super) fn new(sampling: Sampling) -> Self {
         let random = Random::new(sampling.seed);
         Self { sampling, random, row: Vec::new() }
     }
 
     /// Whether it always picks the most likely token of the unmodified logits, so that the device can pick it.
     #[must_use]
-    pub fn is_greedy(&self) -> bool {
+    pub(super) fn is_greedy(&self) -> bool {
         #[expect(clippy::float_cmp, reason = "exactly 1 and 0 disable them")]
         let (unpenalized, greedy) =
             (self.sampling.repetition_penalty == 1.0, self.sampling.temperature == 0.0);
@@ -85,7 +85,7 @@ impl Sampler {
     ///
     /// # Errors
     /// When a logit is NaN or +∞, or when all are −∞.
-    pub fn sample(&mut self, logits: &[f32], seen: &[u32]) -> Result<u32, Error> {
+    pub(super) fn sample(&mut self, logits: &[f32], seen: &[u32]) -> Result<u32, Error> {
         let most_likely = checked_argmax(logits)?;
         let sampling = &self.sampling;
         #[expect(clippy::float_cmp, reason = "exactly 1 and 0 disable them")]

@@ -5,7 +5,7 @@ use crate::model::{Model, run};
 
 /// Log-probabilities of a text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Score {
+pub(crate) struct Score {
     /// Natural log-probability of each token given those before it; `None` for the first.
     pub logprobs: Vec<Option<f64>>,
 }
@@ -13,7 +13,7 @@ pub struct Score {
 impl Score {
     /// exp of the mean negative log-probability of all tokens but the first; `None` for a single token.
     #[must_use]
-    pub fn perplexity(&self) -> Option<f64> {
+    pub(crate) fn perplexity(&self) -> Option<f64> {
         let known: Vec<f64> = self.logprobs.iter().copied().flatten().collect();
         #[expect(clippy::cast_precision_loss, reason = "no text has 2⁵² tokens")]
         let mean = known.iter().sum::<f64>() / known.len() as f64;
@@ -25,7 +25,7 @@ impl Score {
 ///
 /// # Errors
 /// When MLX or `each` fails, or a log-probability is not a number.
-pub fn score(
+pub(crate) fn score(
     model: &dyn Model,
     tokens: &[u32],
     mut each: impl FnMut(&[f32]) -> Result<(), Error>,
@@ -55,7 +55,7 @@ fn logprob(row: &[f32], token: u32) -> f64 {
 /// Logarithm of the sum of the exponentials of `row`, in f64; NaN if the row contains NaN. Subtracting it from a logit
 /// gives the log-probability.
 #[must_use]
-pub fn log_sum_exp(row: &[f32]) -> f64 {
+pub(crate) fn log_sum_exp(row: &[f32]) -> f64 {
     let max = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = row.iter().map(|logit| libm::exp(f64::from(*logit) - max)).sum();
     max + libm::log(sum)

@@ -10,7 +10,7 @@ use super::tokenizer::{Start, TextStream, Tokenizer};
 
 /// What to generate.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub(crate) struct Request {
     /// The prompt's tokens, at least one.
     pub prompt: Vec<u32>,
     /// Maximum number of tokens to generate.
@@ -27,7 +27,7 @@ pub struct Request {
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FinishReason {
+pub(crate) enum FinishReason {
     /// An end-of-text token or a stop string.
     Stop,
     /// The maximum number of tokens.
@@ -37,7 +37,7 @@ pub enum FinishReason {
 impl FinishReason {
     /// `stop` or `length`.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",
@@ -47,7 +47,7 @@ impl FinishReason {
 
 /// One token and the text that it completes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// The token; an end-of-text token has no text.
     pub token: u32,
     /// Text that can be shown now; may be empty, or include text of earlier tokens.
@@ -58,7 +58,7 @@ pub struct Piece {
 
 /// An answer being generated.
 #[derive(Debug)]
-pub struct Sequence {
+pub(crate) struct Sequence {
     /// Tokens of prompt and answer.
     tokens: Vec<u32>,
     prompt_len: usize,
@@ -73,7 +73,7 @@ pub struct Sequence {
 impl Sequence {
     /// An answer without tokens.
     #[must_use]
-    pub fn new(request: Request) -> Self {
+    pub(crate) fn new(request: Request) -> Self {
         let Request { prompt, max_tokens, sampling, eos, stop, text } = request;
         Self {
             prompt_len: prompt.len(),
@@ -89,25 +89,25 @@ impl Sequence {
 
     /// The prompt's tokens.
     #[must_use]
-    pub fn prompt(&self) -> &[u32] {
+    pub(crate) fn prompt(&self) -> &[u32] {
         &self.tokens[..self.prompt_len]
     }
 
     /// The answer's tokens so far.
     #[must_use]
-    pub fn answer(&self) -> &[u32] {
+    pub(crate) fn answer(&self) -> &[u32] {
         &self.tokens[self.prompt_len..]
     }
 
     /// Number of tokens that may still follow.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         if self.finish.is_some() { 0 } else { self.max_tokens.saturating_sub(self.answer().len()) }
     }
 
     /// Why it ended; `None` while it continues.
     #[must_use]
-    pub fn finish(&self) -> Option<FinishReason> {
+    pub(crate) fn finish(&self) -> Option<FinishReason> {
         self.finish
     }
 
@@ -116,19 +116,19 @@ impl Sequence {
     ///
     /// # Errors
     /// When the logits are not finite or rule out every token.
-    pub fn advance(&mut self, logits: &[f32]) -> Result<Piece, Error> {
+    pub(crate) fn advance(&mut self, logits: &[f32]) -> Result<Piece, Error> {
         let token = self.sampler.sample(logits, &self.tokens)?;
         Ok(self.push(token))
     }
 
     /// Whether every token is the most likely one, so that the device can pick it for [`push`](Self::push).
     #[must_use]
-    pub fn is_greedy(&self) -> bool {
+    pub(crate) fn is_greedy(&self) -> bool {
         self.sampler.is_greedy()
     }
 
     /// Appends a token that was sampled elsewhere. Must not be called after the end.
-    pub fn push(&mut self, token: u32) -> Piece {
+    pub(crate) fn push(&mut self, token: u32) -> Piece {
         self.tokens.push(token);
         let mut text = String::new();
         if self.eos.contains(&token) {
@@ -149,14 +149,14 @@ impl Sequence {
     }
 
     /// Ends the answer as an end-of-text token does; returns the text that was held back.
-    pub fn complete(&mut self) -> String {
+    pub(crate) fn complete(&mut self) -> String {
         self.finish = Some(FinishReason::Stop);
         self.held()
     }
 
     /// Takes the text that is held back because it may be the beginning of a stop string; for an answer that ends
     /// early.
-    pub fn held(&mut self) -> String {
+    pub(crate) fn held(&mut self) -> String {
         self.stop.finish()
     }
 }

@@ -2,7 +2,7 @@
 
 /// Ends a text before the first stop string. A tail that may be the beginning of a stop string is held back.
 #[derive(Debug, Clone, Default)]
-pub struct StopStrings {
+pub(super) struct StopStrings {
     strings: Vec<String>,
     held: String,
     stopped: bool,
@@ -11,13 +11,13 @@ pub struct StopStrings {
 impl StopStrings {
     /// Stops before the first of `strings`; empty strings are ignored.
     #[must_use]
-    pub fn new(strings: Vec<String>) -> Self {
+    pub(super) fn new(strings: Vec<String>) -> Self {
         let strings = strings.into_iter().filter(|string| !string.is_empty()).collect();
         Self { strings, held: String::new(), stopped: false }
     }
 
     /// Adds a piece; returns the text that can be shown now, which is empty after a stop string.
-    pub fn push(&mut self, piece: &str) -> String {
+    pub(super) fn push(&mut self, piece: &str) -> String {
         if self.stopped {
             return String::new();
         }
@@ -34,12 +34,12 @@ impl StopStrings {
 
     /// Whether a stop string was found.
     #[must_use]
-    pub fn stopped(&self) -> bool {
+    pub(super) fn stopped(&self) -> bool {
         self.stopped
     }
 
     /// Ends the text; returns what was held back.
-    pub fn finish(&mut self) -> String {
+    pub(super) fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 }

@@ -19,7 +19,7 @@ use super::files::{read_bounded, read_json};
 use super::tokenizer::Tokenizer;
 
 /// A message: `role`, `content` (a string or a list of parts), and further fields that the template may use.
-pub type Message = Map<String, Value>;
+pub(crate) type Message = Map<String, Value>;
 
 /// Maximum number of template steps: a thousand times what a long conversation needs.
 const MAX_STEPS: u64 = 5_000_000;
@@ -30,7 +30,7 @@ const NAME: &str = "chat";
 
 /// A compiled chat template.
 #[derive(Debug)]
-pub struct ChatTemplate {
+pub(crate) struct ChatTemplate {
     environment: Environment<'static>,
     /// The file that contains the template.
     origin: PathBuf,
@@ -40,7 +40,7 @@ pub struct ChatTemplate {
 
 /// What the template gets beside the messages.
 #[derive(Debug, Clone, Default)]
-pub struct TemplateInputs {
+pub(crate) struct TemplateInputs {
     /// Tools, as chat requests list them.
     pub tools: Option<Value>,
     /// Additional variables such as `enable_thinking`.
@@ -49,7 +49,7 @@ pub struct TemplateInputs {
 
 /// A message with text content.
 #[must_use]
-pub fn message(role: &str, content: &str) -> Message {
+pub(crate) fn message(role: &str, content: &str) -> Message {
     let mut message = Map::new();
     message.insert("role".to_owned(), role.into());
     message.insert("content".to_owned(), content.into());
@@ -62,7 +62,11 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// When a file cannot be read or the template does not compile; the file and line are named.
-    pub fn find(dir: &Path, tokenizer: &Tokenizer, file: Option<&Path>) -> Result<Option<Self>, Error> {
+    pub(crate) fn find(
+        dir: &Path,
+        tokenizer: &Tokenizer,
+        file: Option<&Path>,
+    ) -> Result<Option<Self>, Error> {
         let Some((origin, source)) = source(dir, tokenizer, file)? else { return Ok(None) };
         let special = ["bos_token", "eos_token", "unk_token", "pad_token"]
             .into_iter()
@@ -98,7 +102,7 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// When the template rejects the messages or takes too many steps.
-    pub fn render(&self, messages: &[Message], inputs: &TemplateInputs) -> Result<String, Error> {
+    pub(crate) fn render(&self, messages: &[Message], inputs: &TemplateInputs) -> Result<String, Error> {
         let messages: Vec<Value> = messages.iter().map(|message| self.normalize(message)).collect();
         let mut context = Map::new();
         context.insert("messages".to_owned(), messages.into());
@@ -114,7 +118,7 @@ impl ChatTemplate {
 
     /// Whether the template's source contains this text.
     #[must_use]
-    pub fn contains(&self, text: &str) -> bool {
+    pub(crate) fn contains(&self, text: &str) -> bool {
         self.environment.get_template(NAME).is_ok_and(|template| template.source().contains(text))
     }
 

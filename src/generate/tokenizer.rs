@@ -18,7 +18,7 @@ const MAX_CONFIG_BYTES: u64 = 32 << 20;
 
 /// A model's `tokenizer.json` and `tokenizer_config.json`.
 #[derive(Debug)]
-pub struct Tokenizer {
+pub(crate) struct Tokenizer {
     path: PathBuf,
     inner: tokenizers::Tokenizer,
     token_bytes: TokenBytes,
@@ -31,7 +31,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// When `tokenizer.json` is missing, or a file is malformed; the file is named.
-    pub fn open(dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("tokenizer.json");
         let Some(bytes) = read_bounded(&path, MAX_TOKENIZER_BYTES)? else {
             return Err(Error::file(&path, "the tokenizer does not exist")
@@ -58,7 +58,7 @@ impl Tokenizer {
 
     /// `tokenizer_config.json`; empty when there is none.
     #[must_use]
-    pub fn config(&self) -> &Map<String, Value> {
+    pub(crate) fn config(&self) -> &Map<String, Value> {
         &self.config
     }
 
@@ -66,7 +66,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// When the tokenizer fails.
-    pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, Error> {
+    pub(crate) fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, Error> {
         match catch_panic(|| self.inner.encode_fast(text, special)) {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
             Err(error) => Err(Error::file(&self.path, format!("cannot encode the text: {error}"))),
@@ -75,39 +75,39 @@ impl Tokenizer {
 
     /// The text of token ids without special tokens: all pieces of a [`TextStream`] together.
     #[must_use]
-    pub fn decode(self: &Arc<Self>, ids: &[u32]) -> String {
+    pub(crate) fn decode(self: &Arc<Self>, ids: &[u32]) -> String {
         let mut stream = TextStream::new(Arc::clone(self), Start::Continuation);
         ids.iter().map(|id| stream.push(*id)).collect()
     }
 
     /// The bytes of a token, special or not; empty for an unknown id.
     #[must_use]
-    pub fn bytes(&self, id: u32) -> Vec<u8> {
+    pub(crate) fn bytes(&self, id: u32) -> Vec<u8> {
         self.inner.id_to_token(id).map_or_else(Vec::new, |token| self.token_bytes.bytes(token))
     }
 
     /// Whether a token is a control token rather than text, such as the end of a turn.
     #[must_use]
-    pub fn is_special(&self, id: u32) -> bool {
+    pub(crate) fn is_special(&self, id: u32) -> bool {
         self.special.contains(&id)
     }
 
     /// The id of a token spelled out, such as `<|im_end|>`.
     #[must_use]
-    pub fn id(&self, token: &str) -> Option<u32> {
+    pub(crate) fn id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
 
     /// The token that `tokenizer_config.json` defines as `bos_token`, `eos_token`, ….
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&str> {
+    pub(crate) fn named(&self, name: &str) -> Option<&str> {
         let value = self.config.get(name)?;
         value.as_str().or_else(|| value.get("content")?.as_str())
     }
 
     /// The end-of-text token of `tokenizer_config.json`.
     #[must_use]
-    pub fn eos(&self) -> Option<u32> {
+    pub(crate) fn eos(&self) -> Option<u32> {
         self.id(self.named("eos_token")?)
     }
 }
@@ -134,7 +134,7 @@ fn catch_panic<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> tokenizers::R
 
 /// What the generated text follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub(crate) enum Start {
     /// A text that it continues: a space before its first word is part of it.
     Continuation,
     /// A chat prompt: the space that some tokenizers put before the first word is not part of the answer.
@@ -143,7 +143,7 @@ pub enum Start {
 
 /// Turns tokens into text piece by piece. Bytes of an incomplete character are held back; invalid bytes become U+FFFD.
 #[derive(Debug)]
-pub struct TextStream {
+pub(crate) struct TextStream {
     tokenizer: Arc<Tokenizer>,
     /// Bytes of an incomplete character.
     held: Vec<u8>,
@@ -156,13 +156,13 @@ pub struct TextStream {
 impl TextStream {
     /// A stream without tokens.
     #[must_use]
-    pub fn new(tokenizer: Arc<Tokenizer>, start: Start) -> Self {
+    pub(crate) fn new(tokenizer: Arc<Tokenizer>, start: Start) -> Self {
         let strip = start == Start::Answer && tokenizer.token_bytes.has_leading_space();
         Self { tokenizer, held: Vec::new(), strip, sequence: (Vec::new(), 0) }
     }
 
     /// Adds a token; returns the characters that are complete now. Special tokens have no text.
-    pub fn push(&mut self, id: u32) -> String {
+    pub(crate) fn push(&mut self, id: u32) -> String {
         if self.tokenizer.special.contains(&id) {
             return String::new();
         }

@@ -8,7 +8,7 @@ use super::{Array, Dtype, Result, op};
 
 /// How codes encode numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// scale · code + bias.
     Affine,
     /// 4-bit floats with an exponent for each 32.
@@ -21,7 +21,7 @@ pub enum Mode {
 
 /// Mode, bits and group size of codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packing {
+pub(crate) struct Packing {
     /// How codes encode numbers.
     pub mode: Mode,
     /// Bits per code: 2, 3, 4, 5, 6 or 8.
@@ -32,7 +32,7 @@ pub struct Packing {
 
 /// A weight `[…, out, in]` in codes.
 #[derive(Debug, Clone)]
-pub struct Packed {
+pub(crate) struct Packed {
     /// u32 `[…, out, in · bits / 32]`.
     pub codes: Array,
     /// `[…, out, in / group_size]`: floats in affine sets, else u8.
@@ -55,7 +55,7 @@ impl Mode {
 
     /// The mode without biases with these bits and this group size.
     #[must_use]
-    pub fn of_floats(bits: i32, group_size: i32) -> Option<Self> {
+    pub(crate) fn of_floats(bits: i32, group_size: i32) -> Option<Self> {
         match (bits, group_size) {
             (4, 32) => Some(Self::Mxfp4),
             (8, 32) => Some(Self::Mxfp8),

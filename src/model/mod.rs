@@ -24,9 +24,9 @@ pub mod run;
 mod sizes;
 mod smollm3;
 
-pub use error::{ConfigError, ModelError};
-pub use registry::build;
-pub use run::{Logits, Tokens};
+pub(crate) use error::{ConfigError, ModelError};
+pub(crate) use registry::build;
+pub(crate) use run::{Logits, Tokens};
 
 use crate::mlx::{Array, Result};
 use crate::nn::{Batch, Cache};

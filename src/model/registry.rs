@@ -34,7 +34,7 @@ const IGNORABLE: [&str; 2] = [".rotary_emb.inv_freq", ".attention.masked_bias"];
 ///
 /// # Errors
 /// An unsupported family or configuration, or tensors that do not fit the configuration.
-pub fn build(config: &ModelConfig, mut weights: WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
+pub(crate) fn build(config: &ModelConfig, mut weights: WeightMap<'_>) -> Result<Box<dyn Model>, ModelError> {
     let Some(architecture) = config.family().architecture else {
         return Err(match config.text_model_type() {
             "" => ModelError::NoModelType,

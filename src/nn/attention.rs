@@ -7,7 +7,7 @@ use crate::weights::{WeightMap, WeightsError};
 
 /// Head counts and widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttentionShape {
+pub(crate) struct AttentionShape {
     /// Width of the residual stream.
     pub hidden: usize,
     /// Query heads; a multiple of `kv_heads`.
@@ -20,7 +20,7 @@ pub struct AttentionShape {
 
 /// The attention of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AttentionSpec {
+pub(crate) struct AttentionSpec {
     /// Head counts and widths.
     pub shape: AttentionShape,
     /// Whether queries, keys and values come from one `qkv_proj`.
@@ -41,7 +41,7 @@ pub struct AttentionSpec {
 
 /// How queries and keys are normalized.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum HeadNorm {
+pub(crate) enum HeadNorm {
     /// No normalization.
     None,
     /// Each head by itself.
@@ -52,7 +52,7 @@ pub enum HeadNorm {
 
 /// The projections of one layer's attention.
 #[derive(Debug)]
-pub struct Attention {
+pub(crate) struct Attention {
     query_key_value: Linear,
     output: Linear,
     norm: NormWeights,
@@ -85,7 +85,7 @@ enum NormWeights {
 impl AttentionSpec {
     /// The attention of most families: no biases, no norms, scores divided by √`head_dim`, no window.
     #[must_use]
-    pub fn plain(shape: AttentionShape) -> Self {
+    pub(crate) fn plain(shape: AttentionShape) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "head widths are small")]
         let scale = (shape.head_dim as f64).sqrt().recip();
         Self {
@@ -106,7 +106,7 @@ impl Attention {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn new(
+    pub(crate) fn new(
         weights: &mut WeightMap<'_>,
         module: &str,
         layer: usize,

@@ -19,7 +19,7 @@ pub struct Cache {
 /// Keys and values of one layer, `[1, kv_heads, capacity, head_dim]` each. Positions before a sliding window are dropped when
 /// room is needed, so a windowed layer holds its window, the new positions, and a step.
 #[derive(Debug, Clone, Default)]
-pub struct LayerCache {
+pub(crate) struct LayerCache {
     held: Option<(Array, Array)>,
     /// The first position held.
     base: usize,

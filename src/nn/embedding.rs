@@ -5,7 +5,7 @@ use crate::weights::{Matrix, WeightMap, WeightsError};
 
 /// The token embedding, dense or packed.
 #[derive(Debug)]
-pub struct Embedding {
+pub(crate) struct Embedding {
     weight: Matrix,
 }
 
@@ -14,7 +14,7 @@ impl Embedding {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn new(
+    pub(crate) fn new(
         weights: &mut WeightMap<'_>,
         module: &str,
         vocabulary: usize,

@@ -6,7 +6,7 @@ use crate::weights::{Matrix, WeightMap, WeightsError};
 
 /// Widths and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExpertsShape {
+pub(crate) struct ExpertsShape {
     /// Width of the residual stream.
     pub hidden: usize,
     /// Width inside an expert.
@@ -24,7 +24,7 @@ pub struct ExpertsShape {
 
 /// Σ share · down(silu(gate(x)) · up(x)) over the experts with the largest shares of the router.
 #[derive(Debug)]
-pub struct Experts {
+pub(crate) struct Experts {
     router: Linear,
     gate: Matrix,
     up: Matrix,
@@ -39,7 +39,11 @@ impl Experts {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: ExpertsShape) -> Result<Self, WeightsError> {
+    pub(crate) fn new(
+        weights: &mut WeightMap<'_>,
+        module: &str,
+        shape: ExpertsShape,
+    ) -> Result<Self, WeightsError> {
         let ExpertsShape { hidden, inner, count, taken, normalized, names } = shape;
         let router = Linear::new(weights, &format!("{module}.gate"), count, hidden, false)?;
         let [gate, up, down] = names;

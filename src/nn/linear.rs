@@ -5,7 +5,7 @@ use crate::weights::{Matrix, WeightMap, WeightsError};
 
 /// A projection, dense or packed; or several projections of the same input, their outputs side by side.
 #[derive(Debug)]
-pub struct Linear {
+pub(crate) struct Linear {
     /// One matrix, or several that could not be stacked.
     weights: Vec<Matrix>,
     bias: Option<Array>,
@@ -16,7 +16,7 @@ impl Linear {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn new(
+    pub(crate) fn new(
         weights: &mut WeightMap<'_>,
         module: &str,
         out: usize,
@@ -32,7 +32,7 @@ impl Linear {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn stacked(
+    pub(crate) fn stacked(
         weights: &mut WeightMap<'_>,
         parent: &str,
         parts: &[(&str, usize)],

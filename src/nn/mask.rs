@@ -3,7 +3,7 @@
 use crate::mlx::{Array, Mask, Result};
 
 /// Number of positions that a layer sees, its own included; `None` is all.
-pub type Window = Option<usize>;
+pub(crate) type Window = Option<usize>;
 
 /// The mask of the last `queries` of `keys` positions.
 pub(super) fn mask(queries: i32, keys: i32, window: Window) -> Result<Mask> {

@@ -6,7 +6,7 @@ use crate::weights::{WeightMap, WeightsError};
 
 /// The activation of the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
+pub(crate) enum Activation {
     /// x · sigmoid(x).
     Silu,
     /// x · Φ(x), Φ approximated with a hyperbolic tangent (<https://arxiv.org/abs/1606.08415>).
@@ -15,7 +15,7 @@ pub enum Activation {
 
 /// Widths, biases and activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MlpShape {
+pub(crate) struct MlpShape {
     /// Width of the residual stream.
     pub hidden: usize,
     /// Width inside.
@@ -28,7 +28,7 @@ pub struct MlpShape {
 
 /// down(act(gate(x)) · up(x)), with gate and up as one projection.
 #[derive(Debug)]
-pub struct Mlp {
+pub(crate) struct Mlp {
     gate_up: Linear,
     down: Linear,
     inner: i32,
@@ -54,7 +54,11 @@ impl Mlp {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn new(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, WeightsError> {
+    pub(crate) fn new(
+        weights: &mut WeightMap<'_>,
+        module: &str,
+        shape: MlpShape,
+    ) -> Result<Self, WeightsError> {
         let MlpShape { hidden, inner, bias, .. } = shape;
         let parts = [("gate_proj", inner), ("up_proj", inner)];
         Self::of(Linear::stacked(weights, module, &parts, hidden, bias)?, weights, module, shape)
@@ -64,7 +68,11 @@ impl Mlp {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn fused(weights: &mut WeightMap<'_>, module: &str, shape: MlpShape) -> Result<Self, WeightsError> {
+    pub(crate) fn fused(
+        weights: &mut WeightMap<'_>,
+        module: &str,
+        shape: MlpShape,
+    ) -> Result<Self, WeightsError> {
         let MlpShape { hidden, inner, bias, .. } = shape;
         let gate_up = Linear::new(weights, &format!("{module}.gate_up_proj"), 2 * inner, hidden, bias)?;
         Self::of(gate_up, weights, module, shape)

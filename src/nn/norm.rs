@@ -5,7 +5,7 @@ use crate::weights::{WeightMap, WeightsError};
 
 /// How a norm is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NormSpec {
+pub(crate) struct NormSpec {
     /// Added to the mean square.
     pub eps: f32,
     /// Whether the weight is stored minus 1.
@@ -14,7 +14,7 @@ pub struct NormSpec {
 
 /// x / rms(x) · w over the last axis.
 #[derive(Debug)]
-pub struct RmsNorm {
+pub(crate) struct RmsNorm {
     weight: Array,
     eps: f32,
 }
@@ -47,7 +47,7 @@ impl RmsNorm {
     ///
     /// # Errors
     /// A tensor that is missing or does not fit.
-    pub fn new(
+    pub(crate) fn new(
         weights: &mut WeightMap<'_>,
         module: &str,
         width: usize,

@@ -5,7 +5,7 @@ use crate::mlx::{self, Array, Device, Result};
 
 /// Rotates queries and keys by their positions.
 #[derive(Debug, Clone)]
-pub struct Rope {
+pub(crate) struct Rope {
     head_dim: usize,
     periods: Periods,
     /// The original context, in positions, and the periods of sequences that are longer.
@@ -33,7 +33,7 @@ struct Start {
 
 /// The rotation of the new positions of a batch, computed once for all layers.
 #[derive(Debug)]
-pub struct Rotation<'r>(Method<'r>);
+pub(crate) struct Rotation<'r>(Method<'r>);
 
 #[derive(Debug)]
 enum Method<'r> {

@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 
 /// The rotary positions that a configuration asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RopeSpec {
+pub(crate) struct RopeSpec {
     /// Width of a head.
     pub head_dim: usize,
     /// The number of dimensions of a head, from its first, that are rotated; even.
@@ -21,7 +21,7 @@ pub struct RopeSpec {
 
 /// How rotary positions are stretched to longer contexts.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Scaling {
+pub(crate) enum Scaling {
     /// Positions are not stretched.
     Default,
     /// All positions divided by a factor (<https://arxiv.org/abs/2306.15595>).
@@ -73,7 +73,7 @@ impl RopeSpec {
     /// One period for each pair of dimensions: the position at which its angle is one radian. For `Long`, those of
     /// sequences within the original context.
     #[must_use]
-    pub fn periods(&self) -> Vec<f64> {
+    pub(crate) fn periods(&self) -> Vec<f64> {
         match &self.scaling {
             Scaling::Default => self.plain().collect(),
             Scaling::Linear { factor } => self.plain().map(|period| period * factor).collect(),
@@ -105,7 +105,7 @@ impl RopeSpec {
 
     /// The original context, in positions, and the periods of longer sequences, where these have their own.
     #[must_use]
-    pub fn long_periods(&self) -> Option<(usize, Vec<f64>)> {
+    pub(crate) fn long_periods(&self) -> Option<(usize, Vec<f64>)> {
         match &self.scaling {
             Scaling::Long { long, original_context, .. } => Some((*original_context, self.stretched(long))),
             _ => None,
@@ -114,7 +114,7 @@ impl RopeSpec {
 
     /// The factor that the rotated dimensions of queries and keys are multiplied by.
     #[must_use]
-    pub fn attention_factor(&self) -> f64 {
+    pub(crate) fn attention_factor(&self) -> f64 {
         match &self.scaling {
             Scaling::Yarn { attention_factor, .. } | Scaling::Long { attention_factor, .. } => {
                 *attention_factor

@@ -37,25 +37,25 @@ pub fn refuse(file: &SurgeryFile, base: &[ReadError]) -> Refusal {
 
 /// Why a base cannot be read, as diagnostics.
 #[must_use]
-pub fn base_refusals(errors: &[ReadError]) -> Vec<Diagnostic> {
+pub(crate) fn base_refusals(errors: &[ReadError]) -> Vec<Diagnostic> {
     errors.iter().map(donor::base_refusal).collect()
 }
 
 /// Why weights that were named as a donor, outside of a surgery file, cannot be read.
 #[must_use]
-pub fn donor_refusals(path: &Path, errors: &[ReadError]) -> Vec<Diagnostic> {
+pub(crate) fn donor_refusals(path: &Path, errors: &[ReadError]) -> Vec<Diagnostic> {
     errors.iter().map(|error| donor::named_refusal(path, error)).collect()
 }
 
 /// Help for a pattern that matches no key of an index: where it stops matching, what is found there, what is near.
 #[must_use]
-pub fn no_match_help(index: &TensorIndex, pattern: &str) -> String {
+pub(crate) fn no_match_help(index: &TensorIndex, pattern: &str) -> String {
     suggest::help(&suggest::KeyNames::new(index), pattern)
 }
 
 /// The same for a donor's keys.
 #[must_use]
-pub fn no_donor_match_help(donor: &Weights, pattern: &str) -> String {
+pub(crate) fn no_donor_match_help(donor: &Weights, pattern: &str) -> String {
     suggest::donor_help(donor, pattern)
 }
 
@@ -90,7 +90,7 @@ fn unmatched_donors(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<D
 /// Checks a file against a base as far as that goes without donors: an operation that takes from a donor only needs
 /// keys that its pattern matches.
 #[must_use]
-pub fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagnostic> {
+pub(crate) fn check_without_donors(file: &SurgeryFile, base: &Checkpoint) -> Vec<Diagnostic> {
     let mut diagnostics = file.diagnostics.clone();
     diagnostics.extend(base.weights.warnings.iter().map(donor::oddity));
     let scopes = scope::gather(&file.operations, &base.weights.index);

@@ -18,7 +18,7 @@ use super::program::Program;
 use crate::checkpoint::Weights;
 
 /// The version of every JSON document that mlxcel prints, and of what the digest covers.
-pub const FORMAT_VERSION: &str = "1.0";
+pub(crate) const FORMAT_VERSION: &str = "1.0";
 
 /// `sha256:…` of a plan; `None` if it has no programs.
 pub(super) fn digest(base: &Weights, donors: &[Donor], programs: &[Program]) -> Option<String> {

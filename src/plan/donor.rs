@@ -150,7 +150,7 @@ fn written(dir: &Path, resolved: &Path) -> String {
 
 /// `config.json` beside the weights of a donor directory (or its index file), where it is readable.
 #[must_use]
-pub fn config_beside(path: &Path) -> Option<ModelConfig> {
+pub(crate) fn config_beside(path: &Path) -> Option<ModelConfig> {
     read_config(path)?.ok()
 }
 

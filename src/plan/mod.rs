@@ -28,7 +28,7 @@ mod planned_operation;
 mod program;
 mod refusal;
 mod regroup;
-pub mod render;
+pub(crate) mod render;
 mod scope;
 mod step;
 mod suggest;
@@ -37,20 +37,23 @@ mod tie;
 mod unmatched;
 mod working_precision;
 
-pub use action::{Action, Edit, Region, TensorRef};
-pub use check::{
-    base_refusals, check, check_without_donors, donor_refusals, no_donor_match_help, no_match_help, refuse,
+pub use action::{Action, Region};
+pub(crate) use action::{Edit, TensorRef};
+pub(crate) use check::{
+    base_refusals, check_without_donors, donor_refusals, no_donor_match_help, no_match_help,
 };
-pub use donor::config_beside;
-pub use ids::StepId;
+pub use check::{check, refuse};
+pub(crate) use donor::config_beside;
+pub(crate) use ids::StepId;
 pub use plan::{Plan, Summary};
-pub use program::{Member, Program};
+pub(crate) use program::Member;
+pub use program::Program;
 pub use refusal::Refusal;
-pub use step::Step;
+pub(crate) use step::Step;
 
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Severity;
-pub use crate::surgery::Method;
+pub(crate) use crate::surgery::Method;
 use crate::surgery::SurgeryFile;
 use diagnostics_order::finish;
 use donor::Donors;

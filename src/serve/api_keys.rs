@@ -8,7 +8,7 @@ use subtle::{Choice, ConstantTimeEq};
 
 /// The accepted API keys; an empty set lets everyone in.
 #[derive(Clone, Default)]
-pub struct ApiKeys {
+pub(crate) struct ApiKeys {
     hashes: Vec<[u8; 32]>,
 }
 
@@ -21,21 +21,21 @@ impl std::fmt::Debug for ApiKeys {
 impl ApiKeys {
     /// Parses one key per line; empty lines are ignored.
     #[must_use]
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let keys = text.lines().map(str::trim).filter(|line| !line.is_empty());
         Self { hashes: keys.map(|key| Sha256::digest(key).into()).collect() }
     }
 
     /// Adds the keys of another set.
     #[must_use]
-    pub fn union(mut self, others: Self) -> Self {
+    pub(crate) fn union(mut self, others: Self) -> Self {
         self.hashes.extend(others.hashes);
         self
     }
 
     /// Whether everyone is let in.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 

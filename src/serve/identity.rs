@@ -11,7 +11,7 @@ const MLX_VERSION: &str = "0.32.2";
 
 /// A surgery as its plan describes it: `meta.surgery` of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct SurgeryInfo {
+pub(crate) struct SurgeryInfo {
     /// Whether there is a surgery file.
     pub active: bool,
     /// The file's path as it was given.
@@ -31,7 +31,7 @@ pub struct SurgeryInfo {
 impl SurgeryInfo {
     /// Describes a plan.
     #[must_use]
-    pub fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan) -> Self {
         Self {
             active: plan.file().is_some(),
             file: plan.file().map(|file| file.display().to_string()),
@@ -45,20 +45,20 @@ impl SurgeryInfo {
 
     /// The value of the header `x-mlxcel-surgery`: the digest or `none`.
     #[must_use]
-    pub fn header_value(&self) -> &str {
+    pub(crate) fn header_value(&self) -> &str {
         self.digest.as_deref().unwrap_or("none")
     }
 
     /// `surgery` of `/health`.
     #[must_use]
-    pub fn health(&self) -> Value {
+    pub(crate) fn health(&self) -> Value {
         json!({"active": self.active, "digest": self.digest})
     }
 }
 
 /// A served model.
 #[derive(Debug, Clone)]
-pub struct ModelIdentity {
+pub(crate) struct ModelIdentity {
     /// The id by which requests name it.
     pub id: String,
     /// The surgery on its weights.
@@ -72,7 +72,7 @@ pub struct ModelIdentity {
 impl ModelIdentity {
     /// The identity of a loaded model.
     #[must_use]
-    pub fn new(id: String, loaded: &Loaded, context: Option<usize>) -> Self {
+    pub(crate) fn new(id: String, loaded: &Loaded, context: Option<usize>) -> Self {
         let surgery = SurgeryInfo {
             weights_sha256: loaded.report.weights_sha256.clone(),
             ..SurgeryInfo::of(&loaded.plan)
@@ -82,7 +82,7 @@ impl ModelIdentity {
 
     /// The identity of the model without surgery: `<id>@base`.
     #[must_use]
-    pub fn base(id: &str, loaded: &Loaded, context: Option<usize>) -> Self {
+    pub(crate) fn base(id: &str, loaded: &Loaded, context: Option<usize>) -> Self {
         Self::of(format!("{id}@base"), SurgeryInfo::default(), loaded, context)
     }
 

@@ -29,9 +29,9 @@ mod submit;
 mod text_pipeline;
 mod tool_calls;
 
-pub use api_keys::ApiKeys;
-pub use http::Address;
-pub use identity::{ModelIdentity, SurgeryInfo};
-pub use service::{LoadedModels, Service, StopReason};
-pub use settings::Settings;
-pub use text_pipeline::TextPipeline;
+pub(crate) use api_keys::ApiKeys;
+pub(crate) use http::Address;
+pub(crate) use identity::{ModelIdentity, SurgeryInfo};
+pub(crate) use service::{LoadedModels, Service, StopReason};
+pub(crate) use settings::Settings;
+pub(crate) use text_pipeline::TextPipeline;

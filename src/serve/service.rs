@@ -17,7 +17,7 @@ use crate::model::Model;
 use crate::weights::Progress;
 
 /// The models to serve.
-pub struct LoadedModels {
+pub(crate) struct LoadedModels {
     /// The models and their identities; the first is the default.
     pub models: Vec<(ModelIdentity, Box<dyn Model>)>,
     /// Duration of the surgery.
@@ -26,7 +26,7 @@ pub struct LoadedModels {
 
 /// Why a server stopped.
 #[derive(Debug)]
-pub enum StopReason<E> {
+pub(crate) enum StopReason<E> {
     /// Shutdown was requested.
     Shutdown,
     /// The models could not be loaded.
@@ -36,7 +36,7 @@ pub enum StopReason<E> {
 }
 
 /// A server that listens but does not accept connections yet.
-pub struct Service {
+pub(crate) struct Service {
     app: Arc<AppState>,
     commands: UnboundedReceiver<Command>,
     listener: Listener,
@@ -52,7 +52,7 @@ impl Service {
     ///
     /// # Errors
     /// When the address cannot be bound.
-    pub async fn bind(
+    pub(crate) async fn bind(
         address: &Address,
         settings: Settings,
         text_pipeline: TextPipeline,
@@ -68,12 +68,12 @@ impl Service {
     ///
     /// # Errors
     /// When the system does not report the bound address.
-    pub fn url(&self) -> std::io::Result<String> {
+    pub(crate) fn url(&self) -> std::io::Result<String> {
         self.listener.url()
     }
 
     /// Loads the models on the model thread, and serves until `shutdown` completes.
-    pub async fn run<E: Send + 'static>(
+    pub(crate) async fn run<E: Send + 'static>(
         self,
         load: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<LoadedModels, E> + Send + 'static,
         shutdown: impl Future<Output = ()>,

@@ -6,7 +6,7 @@ use super::ApiKeys;
 
 /// How to serve.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// A second name of the first model.
     pub alias: Option<String>,
     /// Accepted API keys; none lets everyone in.

@@ -11,7 +11,7 @@ use crate::generate::{ChatTemplate, Defaults, Error, Limits, Tokenizer};
 
 /// Tokenizer, chat template, limits and generation defaults of a model directory.
 #[derive(Debug)]
-pub struct TextPipeline {
+pub(crate) struct TextPipeline {
     pub(super) tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     pub(super) defaults: Defaults,
@@ -28,7 +28,7 @@ impl TextPipeline {
     ///
     /// # Errors
     /// When a file cannot be read or is malformed; the file is named.
-    pub fn open(
+    pub(crate) fn open(
         dir: &Path,
         config: &Map<String, Value>,
         template: Option<&Path>,
@@ -45,7 +45,7 @@ impl TextPipeline {
 
     /// The context length if known: maximum positions of prompt and answer together.
     #[must_use]
-    pub fn context(&self) -> Option<usize> {
+    pub(crate) fn context(&self) -> Option<usize> {
         self.limits.context
     }
 

@@ -31,8 +31,10 @@ mod tests;
 mod tree;
 
 pub use file::SurgeryFile;
-pub use language::{Granularity, Method, OpName};
-pub use operation::{Kind, Operation};
-pub use pattern::{Matcher, Pattern, Template};
+pub(crate) use language::{Granularity, Method, OpName};
+pub use operation::Kind;
+pub(crate) use operation::Operation;
+pub use pattern::Matcher;
+pub(crate) use pattern::{Pattern, Template};
 pub use schema::schema;
-pub use spanned::{Spanned, WRITTEN};
+pub(crate) use spanned::{Spanned, WRITTEN};

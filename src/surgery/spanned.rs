@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, Span};
 
 /// The label at the definition of a value that is used elsewhere.
-pub const WRITTEN: &str = "written here";
+pub(crate) const WRITTEN: &str = "written here";
 
 /// A value and its place in the YAML.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use crate::checkpoint::{Checkpoint, Key, Origin};
 use crate::mlx::{self, Array, Dtype};
 
 /// A checkpoint's tensors, from which a model takes what it needs.
-pub struct WeightMap<'p> {
+pub(crate) struct WeightMap<'p> {
     /// Tensors that no model has taken yet, each with its bytes that progress does not count yet.
     pub(super) tensors: BTreeMap<Key, (Array, u64)>,
     /// Tensors that share another's memory (a tied head's), unless an edit breaks the tie.
@@ -29,7 +29,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// A file that MLX cannot read, or that changed.
-    pub fn open(checkpoint: &Checkpoint) -> Result<Self, WeightsError> {
+    pub(crate) fn open(checkpoint: &Checkpoint) -> Result<Self, WeightsError> {
         let mut files = Vec::with_capacity(checkpoint.weights.shards.len());
         for shard in &checkpoint.weights.shards {
             let arrays = mlx::load_safetensors(&shard.path)

@@ -6,7 +6,7 @@ use crate::mlx::{Array, Packed, Result};
 /// A weight `[out, in]`, or the weights of several experts `[E, out, in]`. Cloning shares the memory: a tied head is a
 /// clone of the embedding.
 #[derive(Debug, Clone)]
-pub enum Matrix {
+pub(crate) enum Matrix {
     /// Floats.
     Dense {
         /// `[out, in]`.

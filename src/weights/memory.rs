@@ -11,7 +11,7 @@ use crate::mlx;
 /// Memory that the process can use, in bytes: the machine's, or a smaller limit of its control group or of the process.
 /// `None` where the system does not say.
 #[must_use]
-pub fn total_memory() -> Option<u64> {
+pub(crate) fn total_memory() -> Option<u64> {
     let total = kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let limit = limit.and_then(|limit| limit.trim().parse::<u64>().ok());
@@ -96,7 +96,7 @@ impl Limit {
 
 /// Peak resident memory of the process in bytes; where the system does not say, the peak of MLX.
 #[must_use]
-pub fn peak_memory() -> Option<u64> {
+pub(crate) fn peak_memory() -> Option<u64> {
     let resident = fs::read_to_string("/proc/self/status").ok();
     let resident = resident.and_then(|status| kilobytes(&status, "VmHWM:"));
     resident.or_else(|| mlx::peak_memory().ok().map(|bytes| bytes as u64))

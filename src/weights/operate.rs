@@ -12,7 +12,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// A failure of the executor; the map is gone then.
-    pub fn operate(
+    pub(crate) fn operate(
         mut self,
         plan: &Plan,
         progress: &mut dyn FnMut(Progress),

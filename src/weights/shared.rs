@@ -9,7 +9,7 @@ use crate::plan::Plan;
 
 /// Tensors that a model has taken and that no edit changes, evaluated in memory.
 #[derive(Debug, Default)]
-pub struct SharedWeights {
+pub(crate) struct SharedWeights {
     /// Names in the checkpoint of tensors that the plan edits.
     edited: BTreeSet<Key>,
     vectors: BTreeMap<String, Array>,
@@ -20,7 +20,7 @@ pub struct SharedWeights {
 impl SharedWeights {
     /// Nothing yet, for a checkpoint that this plan edits.
     #[must_use]
-    pub fn beside(plan: &Plan) -> Self {
+    pub(crate) fn beside(plan: &Plan) -> Self {
         let keys = plan.programs().iter().flat_map(|program| [Some(program.key()), program.shared_with()]);
         Self { edited: keys.flatten().cloned().collect(), ..Self::default() }
     }

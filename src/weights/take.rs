@@ -12,7 +12,7 @@ impl WeightMap<'_> {
     /// The same tensors for a trial. A model built from them proves that everything is there and fits, and has no other
     /// use: nothing is read or converted.
     #[must_use]
-    pub fn trial(&self) -> WeightMap<'static> {
+    pub(crate) fn trial(&self) -> WeightMap<'static> {
         WeightMap {
             tensors: self.tensors.clone(),
             ties: self.ties.clone(),
@@ -28,14 +28,14 @@ impl WeightMap<'_> {
     /// From here on every taken tensor is read, converted as the policy decides and evaluated at once; `listener`
     /// receives the progress.
     #[must_use]
-    pub fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
+    pub(crate) fn settling(self, policy: Policy, listener: &mut dyn FnMut(Progress)) -> WeightMap<'_> {
         let Self { tensors, ties, stored_as, tied, progress, .. } = self;
         WeightMap { tensors, ties, stored_as, tied, policy, progress, listener: Some(listener), shared: None }
     }
 
     /// As [`settling`](Self::settling), sharing unedited tensors with another model of this checkpoint.
     #[must_use]
-    pub fn settling_beside<'p>(
+    pub(crate) fn settling_beside<'p>(
         self,
         policy: Policy,
         listener: &'p mut dyn FnMut(Progress),
@@ -46,7 +46,7 @@ impl WeightMap<'_> {
 
     /// Whether a tensor is there and not taken yet.
     #[must_use]
-    pub fn contains(&self, key: &str) -> bool {
+    pub(crate) fn contains(&self, key: &str) -> bool {
         self.tensors.contains_key(&Key::from(key))
     }
 
@@ -54,7 +54,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// A tensor that is missing, or whose shape or dtype does not fit.
-    pub fn vector(&mut self, key: &str, len: usize) -> Result<Array, WeightsError> {
+    pub(crate) fn vector(&mut self, key: &str, len: usize) -> Result<Array, WeightsError> {
         let (array, bytes) = self.remove(key)?;
         if !same_shape(&array, &[len]) {
             return Err(misfit(self.stored_name(key), &array, &[len]));
@@ -81,7 +81,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// A tensor that is missing, or whose shape, dtype or packing does not fit.
-    pub fn matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, WeightsError> {
+    pub(crate) fn matrix(&mut self, module: &str, out: usize, input: usize) -> Result<Matrix, WeightsError> {
         let source = self.tied_module(module);
         let name = source.as_deref().unwrap_or(module);
         if let Some(matrix) = self.tied.get(name).cloned() {
@@ -103,7 +103,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// A tensor that is missing, or whose shape, dtype or packing does not fit.
-    pub fn stacked(
+    pub(crate) fn stacked(
         &mut self,
         modules: &[(String, usize)],
         input: usize,
@@ -129,7 +129,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// A tensor that is missing, or whose shape, dtype or packing does not fit.
-    pub fn experts(
+    pub(crate) fn experts(
         &mut self,
         stacked: &str,
         each: &[String],
@@ -160,7 +160,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// Tensors are left over.
-    pub fn close(self, ignorable: impl Fn(&Key) -> bool) -> Result<(), WeightsError> {
+    pub(crate) fn close(self, ignorable: impl Fn(&Key) -> bool) -> Result<(), WeightsError> {
         let left: Vec<&Key> = self.tensors.keys().filter(|key| !ignorable(key)).collect();
         let Some(first) = left.first() else { return Ok(()) };
         let first = self.stored_name(first.as_str()).to_owned();

@@ -11,7 +11,7 @@ impl WeightMap<'_> {
     ///
     /// # Errors
     /// Two tensors with the same name.
-    pub fn text_model(mut self, config: &ModelConfig) -> Result<Self, WeightsError> {
+    pub(crate) fn text_model(mut self, config: &ModelConfig) -> Result<Self, WeightsError> {
         if !config.is_vision_language {
             return Ok(self);
         }

@@ -6,7 +6,7 @@ use crate::checkpoint::{Dtype, Key};
 
 /// The comparison of one tensor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// The tensor's name.
     #[serde(serialize_with = "as_text")]
     pub key: Key,
@@ -32,7 +32,7 @@ pub struct Comparison {
 
 /// A tie that only one side has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tie {
+pub(crate) struct Tie {
     /// The side that has the tie.
     pub side: Which,
     /// The tensor that it is tied to on that side.
@@ -43,7 +43,7 @@ pub struct Tie {
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Which {
+pub(crate) enum Which {
     /// The left-hand side.
     First,
     /// The right-hand side.
@@ -53,7 +53,7 @@ pub enum Which {
 /// The result of comparing a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// All bits are equal.
     Equal,
     /// The same shape, but other values or another dtype.
@@ -68,7 +68,7 @@ pub enum Verdict {
 
 /// How far two tensors are apart. `max`, `relative` and `cosine` exist for dense floats (F16, BF16, F32) only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// Number of elements.
     pub elements: u64,
     /// Elements whose values differ; for other dtypes than floats, whose bytes differ.
@@ -86,7 +86,7 @@ pub struct Figures {
 
 /// Numbers of elements that are not finite, `[in the first, in the second]`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct NotFinite {
+pub(crate) struct NotFinite {
     /// NaNs.
     pub nan: [u64; 2],
     /// Infinities.
@@ -98,7 +98,7 @@ pub struct NotFinite {
 impl Comparison {
     /// Dtype and shape on each side of a tensor that both have.
     #[must_use]
-    pub fn sides(&self) -> [(&str, &[usize]); 2] {
+    pub(crate) fn sides(&self) -> [(&str, &[usize]); 2] {
         [0, 1].map(|side| {
             let dtype = self.dtypes.as_ref().map_or(&self.dtype, |dtypes| &dtypes[side]);
             let shape = self.shapes.as_ref().map_or(&self.shape, |shapes| &shapes[side]);

@@ -118,7 +118,7 @@ impl NotFinite {
     }
 
     /// Adds other counts.
-    pub fn add(&mut self, next: &Self) {
+    pub(crate) fn add(&mut self, next: &Self) {
         for side in [0, 1] {
             self.nan[side] += next.nan[side];
             self.infinite[side] += next.infinite[side];

@@ -18,6 +18,8 @@ mod stop;
 mod writer;
 
 pub use error::ExportError;
-pub use partial::{NewFile, clear_leftovers};
-pub use publish::{Exported, Unpublished, export, write};
-pub use stop::{Stop, Stopped};
+pub(crate) use partial::{NewFile, clear_leftovers};
+pub(crate) use publish::write;
+pub use publish::{Exported, export};
+pub use stop::Stop;
+pub(crate) use stop::Stopped;

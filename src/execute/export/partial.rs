@@ -20,7 +20,7 @@ const RANDOM: usize = 6;
 
 /// A file that appears when it is complete. On failure nothing is left.
 #[derive(Debug)]
-pub struct NewFile<'s> {
+pub(crate) struct NewFile<'s> {
     /// `Some` until the file is published or removed.
     file: Option<NamedTempFile>,
     output: PathBuf,
@@ -34,7 +34,7 @@ impl<'s> NewFile<'s> {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn begin(output: &Path, stop: &'s Stop) -> io::Result<Self> {
+    pub(crate) fn begin(output: &Path, stop: &'s Stop) -> io::Result<Self> {
         // By default only the owner may read a temporary file; a result gets the usual mode.
         let (file, held) = begin(output, 0o666, stop, |builder, parent| builder.tempfile_in(parent))?;
         Ok(Self { file: Some(file), output: output.to_owned(), stop, _held: held })
@@ -44,7 +44,7 @@ impl<'s> NewFile<'s> {
     ///
     /// # Errors
     /// Those of the system; then the file is removed.
-    pub fn publish(mut self) -> io::Result<()> {
+    pub(crate) fn publish(mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         self.stop.finish(|| file.persist_noclobber(&self.output).map(drop).map_err(|error| error.error))
     }
@@ -123,7 +123,7 @@ fn lock(path: &Path) -> io::Result<File> {
 
 /// Removes the leftovers of killed runs with this output, and returns their paths.
 #[must_use]
-pub fn clear_leftovers(output: &Path) -> Vec<PathBuf> {
+pub(crate) fn clear_leftovers(output: &Path) -> Vec<PathBuf> {
     let prefix = prefix(output);
     let Ok(entries) = fs::read_dir(parent(output)) else { return Vec::new() };
     let named = |path: &PathBuf| {

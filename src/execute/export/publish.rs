@@ -30,7 +30,7 @@ pub struct Exported {
 
 /// An export that is written and does not have its name yet. Dropping it removes it.
 #[derive(Debug)]
-pub struct Unpublished<'s> {
+pub(crate) struct Unpublished<'s> {
     folder: Staging<'s>,
     exported: Exported,
 }
@@ -38,7 +38,7 @@ pub struct Unpublished<'s> {
 impl Unpublished<'_> {
     /// What publishing would give.
     #[must_use]
-    pub fn exported(&self) -> &Exported {
+    pub(crate) fn exported(&self) -> &Exported {
         &self.exported
     }
 
@@ -46,14 +46,14 @@ impl Unpublished<'_> {
     ///
     /// # Errors
     /// The output exists by now, or the system refuses; nothing is left then.
-    pub fn publish(self) -> Result<Exported, ExportError> {
+    pub(crate) fn publish(self) -> Result<Exported, ExportError> {
         self.folder.publish()?;
         Ok(self.exported)
     }
 
     /// Removes it, and returns what publishing would have given.
     #[must_use]
-    pub fn discard(self) -> Exported {
+    pub(crate) fn discard(self) -> Exported {
         self.exported
     }
 }
@@ -78,7 +78,7 @@ pub fn export(
 ///
 /// # Errors
 /// Those of [`export`].
-pub fn write<'s>(
+pub(crate) fn write<'s>(
     plan: &Plan,
     output: &Path,
     progress: &mut (dyn FnMut(u64, u64) + Send),

@@ -1,5 +1,5 @@
 //! Plans as text and JSON.
 
-pub mod json;
+pub(crate) mod json;
 mod subject;
-pub mod text;
+pub(crate) mod text;

@@ -27,7 +27,7 @@ const MAX_CONNECTIONS: usize = 1024;
 
 /// The address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub(crate) enum Address {
     /// A host and a port; port 0 picks a free one.
     Tcp(String, u16),
     /// The path of a Unix socket.

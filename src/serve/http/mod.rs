@@ -12,6 +12,6 @@ mod sse;
 mod status;
 mod tokens;
 
-pub use listen::Address;
+pub(crate) use listen::Address;
 pub(super) use listen::Listener;
 pub(super) use router::router;

@@ -21,8 +21,8 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use glob::Pattern;
+pub(crate) use glob::Pattern;
 pub(super) use in_file::offset_in_file;
 pub use matcher::Matcher;
-pub use parse::PatternError;
-pub use template::Template;
+pub(super) use parse::PatternError;
+pub(crate) use template::Template;
