@@ -19,7 +19,7 @@ use safetensors::tensor::TensorView;
 const SHAPE: [usize; 2] = [16_384, 2_048];
 const CONFIG: &str = r#"{"model_type": "llama", "tie_word_embeddings": false}"#;
 const ELEMENTS: usize = SHAPE[0] * SHAPE[1];
-/// So many rounds; the median of what they say counts.
+/// Number of rounds; the median of their figures counts.
 const ROUNDS: usize = 15;
 
 /// A program: its name, the bytes it reads and writes an element and byte of width, its operations.
@@ -288,7 +288,7 @@ thread_local! {
     static RESULT: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// Of carrying a plan out, without opening its files.
+/// The time of executing a plan, without opening its files.
 fn seconds<'p>(plan: &'p Plan, executor: impl Fn(&'p Plan) -> Result<Executor<'p>, ExecuteError>) -> f64 {
     let largest = plan.programs().iter().map(mlxcel::Program::result_bytes).max().unwrap_or(0);
     let largest = usize::try_from(largest).expect("it fits in memory");

@@ -8,9 +8,9 @@ use crate::plan::Region;
 /// How to compute one tensor.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe {
-    /// Of base and result.
+    /// The dtype of base and result.
     pub(super) dtype: Dtype,
-    /// Of base and result.
+    /// The shape of base and result.
     pub(super) shape: Vec<usize>,
     /// The values before the first step.
     pub(super) start: Start,

@@ -26,7 +26,7 @@ struct Memory {
     promised: u64,
 }
 
-/// Runs operations on two norms of so many elements, with so many threads.
+/// Runs operations on two norms of `elements` elements each, with `threads` threads.
 fn memory(operations: &str, elements: [usize; 2], threads: usize) -> Memory {
     let folder = tempfile::tempdir().expect("there is room");
     let at = |name: &str| folder.path().join(name);

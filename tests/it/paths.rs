@@ -61,9 +61,9 @@ fn an_output_that_cannot_be_is_refused_with_what_is_wrong() {
         ("loop/new", "too many levels of symbolic links", "its symbolic links form a loop"),
         ("dangling/new", "`dangling` is a link to `nowhere`, which does not exist", "create that directory"),
         ("no/new", "the directory `no` for `new` does not exist", "create it first"),
-        ("model/new", "`model/new` is inside the model directory `model`", "elsewhere"),
-        ("linked/new", "`linked/new` is inside the model directory `model`", "elsewhere"),
-        ("donor/new", "`donor/new` is inside the donor directory", "elsewhere"),
+        ("model/new", "`model/new` is inside the model directory `model`", "outside of it"),
+        ("linked/new", "`linked/new` is inside the model directory `model`", "outside of it"),
+        ("donor/new", "`donor/new` is inside the donor directory", "outside of it"),
         (&long, "file name too long", "255 bytes"),
         (&path, "file name too long", "4,096"),
     ];

@@ -66,7 +66,7 @@ impl Stop {
         if self.requested() { Err(ExportError::Interrupted) } else { Ok(()) }
     }
 
-    /// Removes the partial result. Afterwards nothing can be published, and the writer blocks for ever: the caller has to
+    /// Removes the partial result. Afterwards nothing can be published, and the writer blocks forever: the caller has to
     /// end the program.
     ///
     /// Waits while a result is being published or removed.

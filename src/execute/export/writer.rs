@@ -49,7 +49,7 @@ impl Writer<'_> {
     /// Writes a shard's header and all bytes that no program edits.
     fn write_untouched(&mut self, layout: &Layout<'_>) -> Result<(), ExportError> {
         let path = self.path(layout.shard);
-        // The mode of the source, so that nobody else can read the results; the owner may always write.
+        // The mode of the source, so that no other user can read the results; the owner may always write.
         let mode = layout.shard.path.metadata().map_or(0o666, |metadata| metadata.mode());
         let mut file = create(&path, mode & 0o666 | 0o600).map_err(ExportError::write(&path))?;
         self.write(&mut file, &path, &layout.header)?;

@@ -32,7 +32,7 @@ pub(in crate::execute) trait Float {
     const NAN: Self::Bits;
     /// Exact.
     fn widen<M: Simd>(token: M, bits: &Group<Self::Bits>) -> LanesOf<Self, M>;
-    /// Rounds. Of a NaN that came of no input of this dtype the bits are arbitrary.
+    /// Rounds. The bits of a NaN are arbitrary unless it came from an input of this dtype.
     fn narrow<M: Simd>(token: M, values: LanesOf<Self, M>) -> Group<Self::Bits>;
 
     /// Rounds, and gives every NaN the same bits.

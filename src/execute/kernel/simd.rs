@@ -74,7 +74,7 @@ pub(in crate::execute) trait Simd: Copy {
     fn narrow_f16(self, values: Self::F32s) -> Group<u16>;
     /// Exact.
     fn widen_bf16(self, bits: &Group<u16>) -> Self::Bf16s;
-    /// To nearest, ties to even. Of a NaN that is no widened BF16 the bits are arbitrary.
+    /// To nearest, ties to even. The bits of a NaN are arbitrary unless it is a widened BF16.
     fn narrow_bf16(self, values: Self::Bf16s) -> Group<u16>;
     /// Exact.
     fn widen_f32(self, bits: &Group<u32>) -> Self::F64s;

@@ -30,7 +30,7 @@ fn every_half_survives_the_way_there_and_back() {
     }
 }
 
-/// A strip decodes to what its elements stand for, in either working precision and at any length.
+/// A strip decodes to the values of its elements, in either working precision and at any length.
 #[test]
 fn a_donor_of_any_length_is_decoded_and_the_rest_is_zero() {
     for n in [0, 1, 17, STRIP] {
