@@ -4,7 +4,6 @@ use clap::Parser;
 use mlxcel::cli::Cli;
 use mlxcel::command::{self, Exit};
 
-#[cfg(all(feature = "mlx", target_os = "linux", target_arch = "x86_64"))]
 mlxcel::export_sgemm!();
 
 fn main() {

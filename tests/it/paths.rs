@@ -61,15 +61,15 @@ fn an_output_that_cannot_be_is_refused_with_what_is_wrong() {
         ("loop/new", "too many levels of symbolic links", "links on its way lead to each other"),
         ("dangling/new", "`dangling` is a link to `nowhere`, which does not exist", "create that directory"),
         ("no/new", "the directory `no` for `new` does not exist", "create it first"),
-        ("model/new", "`model/new` is inside the model directory `model`", "elsewhere"),
-        ("linked/new", "`linked/new` is inside the model directory `model`", "elsewhere"),
-        ("donor/new", "`donor/new` is inside the donor directory", "elsewhere"),
+        ("model/new", "`model/new` is inside the model directory `model`", "outside of it"),
+        ("linked/new", "`linked/new` is inside the model directory `model`", "outside of it"),
+        ("donor/new", "`donor/new` is inside the donor directory", "outside of it"),
         (&long, "file name too long", "255 bytes"),
         (&path, "file name too long", "4,096"),
     ];
     if cfg!(target_os = "linux") {
         // No permissions stand in the way there, not even root's.
-        cases.push(("/proc/new", "no directory can be made in `/proc`", "on a disk"));
+        cases.push(("/proc/new", "`/proc` is a virtual file system", "on a disk"));
         cases.push(("/sys/new", "cannot write `/sys`", "allow writing"));
     }
     for (output, message, help) in cases {
