@@ -112,3 +112,11 @@ pub mod internals {
         pub use crate::model::{Model, run};
     }
 }
+
+/// There are no products to take over without MLX, or on other systems.
+#[cfg(not(all(feature = "mlx", target_os = "linux", target_arch = "x86_64")))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_sgemm {
+    () => {};
+}

@@ -14,10 +14,13 @@
 #![expect(clippy::many_single_char_names, reason = "the letters that products of matrices have everywhere")]
 
 mod avx2;
+mod product;
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use product::Product;
 
 /// `CblasRowMajor`.
 const ROW_MAJOR: c_int = 101;
@@ -48,24 +51,6 @@ pub type Sgemm = unsafe extern "C" fn(
     *mut f32,
     c_int,
 );
-
-/// y = x · Wᵀ, all row-major: x `[m, k]` with rows `ldx` apart, W `[n, k]` with rows `ldw` apart, y `[m, n]` with rows
-/// `ldy` apart.
-#[derive(Debug, Clone, Copy)]
-struct Product {
-    x: *const f32,
-    ldx: usize,
-    w: *const f32,
-    ldw: usize,
-    y: *mut f32,
-    ldy: usize,
-    m: usize,
-    n: usize,
-    k: usize,
-}
-
-// SAFETY: threads read x and W, and each writes columns of y that are its own.
-unsafe impl Sync for Product {}
 
 /// Exports [`sgemm`] as the C symbol `cblas_sgemm` of the program that calls this macro, where libmlx finds it before that
 /// of its BLAS. For the root of an executable.

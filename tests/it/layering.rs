@@ -92,6 +92,8 @@ fn a_module_uses_only_modules_above_it() {
             match place(&used) {
                 Some(other) if other <= own => {}
                 Some(_) => wrong.push(format!("{} uses `{used}`, which is below it", path.display())),
+                // A macro belongs to no module.
+                None if used == "export_sgemm" => {}
                 // The short names of the public face would hide which module is meant.
                 None => wrong.push(format!("{} uses `crate::{used}`, not a module", path.display())),
             }

@@ -69,7 +69,11 @@ fn an_output_that_cannot_be_is_refused_with_what_is_wrong() {
     ];
     if cfg!(target_os = "linux") {
         // No permissions apply there, not even root's.
-        cases.push(("/proc/new", "`/proc` is a virtual file system, which takes no directories", "on a disk"));
+        cases.push((
+            "/proc/new",
+            "`/proc` is a virtual file system, which takes no directories",
+            "on a disk",
+        ));
         cases.push(("/sys/new", "cannot write `/sys`", "allow writing"));
     }
     for (output, message, help) in cases {

@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_setzero_ps,
 };
 
-use super::Product;
+use super::product::Product;
 
 /// Rows of W that are taken together.
 pub(super) const WEIGHTS: usize = 4;

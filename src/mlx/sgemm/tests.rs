@@ -2,7 +2,7 @@
 
 use super::super::Array;
 
-crate::export_sgemm!();
+export_sgemm!();
 
 fn values(count: usize, salt: u32) -> Vec<f32> {
     let mut state = salt;
