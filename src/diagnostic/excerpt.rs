@@ -18,6 +18,9 @@ const MARGIN: usize = 6;
 /// Columns that a label underlines at least, however narrow the terminal is.
 const MIN_UNDERLINE: usize = 8;
 
+/// Columns that two halves of wide characters take, one at each cut.
+const MAX_OVERRUN: usize = 2;
+
 /// A source and its lines.
 pub(super) struct Text<'s> {
     source: &'s Source,
@@ -29,6 +32,9 @@ pub(super) struct Excerpt {
     pub(super) elements: Vec<Element<'static>>,
     /// The 1-based number of the last line.
     pub(super) last_line: usize,
+    /// Columns by which a drawn line may exceed the terminal's width: where `annotate-snippets` cuts a wide character,
+    /// it shows the whole of it, on either side.
+    pub(super) overrun: usize,
 }
 
 /// A label in the line that it begins in.
@@ -55,7 +61,7 @@ impl<'s> Text<'s> {
             let place = labels.first().map_or(0, |label| self.lines.clamp(&label.span).start);
             let place = self.lines.position(place);
             let origin = Origin::path(path).line(place.line).char_column(place.column);
-            return Excerpt { elements: vec![origin.into()], last_line: 1 };
+            return Excerpt { elements: vec![origin.into()], last_line: 1, overrun: 0 };
         }
         let last_line = lines.max().unwrap_or(0) + 1;
         let frame = last_line.to_string().len() + " | ".len() + 2 * MARGIN;
@@ -75,8 +81,9 @@ impl<'s> Text<'s> {
                 None => windows.push(vec![mark]),
             }
         }
+        let overrun = if self.source.text.is_ascii() { 0 } else { MAX_OVERRUN };
         let elements = windows.into_iter().map(|window| self.snippet(window).path(path.clone()).into());
-        Excerpt { elements: elements.collect(), last_line }
+        Excerpt { elements: elements.collect(), last_line, overrun }
     }
 
     /// Clips a label to `room` columns, its message included. A message without room is left out.

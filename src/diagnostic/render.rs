@@ -76,6 +76,7 @@ impl Drawing<'_> {
     fn draw(self, look: Look) -> String {
         let mut out = self.heading(look);
         let digits = self.excerpt.as_ref().map_or(1, |excerpt| excerpt.last_line.to_string().len());
+        let overrun = self.excerpt.as_ref().map_or(0, |excerpt| excerpt.overrun);
         let mut elements = self.excerpt.map(|excerpt| excerpt.elements).unwrap_or_default();
         if let Some(help) = self.help {
             let room = look.width.saturating_sub(digits + BEFORE_HELP);
@@ -89,7 +90,7 @@ impl Drawing<'_> {
             };
             let renderer = if look.colour { Renderer::styled() } else { Renderer::plain() };
             let decor = if look.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
-            let renderer = renderer.decor_style(decor).term_width(look.width);
+            let renderer = renderer.decor_style(decor).term_width(look.width.saturating_sub(overrun));
             let drawn = renderer.render(&[Group::with_level(level).elements(elements)]);
             drawn.lines().for_each(|line| out.extend([line.trim_end(), "\n"]));
         }
