@@ -22,7 +22,7 @@ use crate::weights;
 pub(super) fn run(args: &ScoreArgs) -> Outcome {
     interrupt::listen()?;
     if let Some(path) = args.logits.as_deref().filter(|path| path.symlink_metadata().is_ok()) {
-        let reason = "exists already and is not overwritten".to_owned();
+        let reason = "already exists".to_owned();
         let help = Some("remove it or name another file".to_owned());
         return Err(Error::File { path: path.to_owned(), reason, help }.into());
     }

@@ -168,7 +168,7 @@ fn shutdown() -> Result<impl Future<Output = ()>, Failure> {
     });
     Ok(async {
         if requested.await.is_ok() {
-            tracing::info!("shutting down; send the signal again to stop at once");
+            tracing::info!("shutting down; send the signal again to stop immediately");
         }
     })
 }

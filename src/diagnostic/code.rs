@@ -1,6 +1,6 @@
 //! The catalogue of codes: one line for each kind of finding.
 //!
-//! A full name is `<namespace>::<name>`. The namespace says whose fault it is: `surgery` (the surgery file or a donor
+//! A full name is `<namespace>::<name>`. The namespace says which input is at fault: `surgery` (the surgery file or a donor
 //! that it names), `model` (the model directory, or a checkpoint file that changed), `output` (what is written),
 //! `system` (the machine). Names are unique without their namespace, so that scripts can match on them alone.
 
@@ -91,7 +91,7 @@ codes! {
         Syntax = "surgery::syntax": "the file is not valid YAML",
         FileUnreadable = "surgery::file_unreadable": "the surgery file cannot be read",
         UnsupportedVersion = "surgery::unsupported_version": "`version` is not the integer 1",
-        UnknownOperation = "surgery::unknown_operation": "`op` names no operation",
+        UnknownOperation = "surgery::unknown_operation": "`op` is not a known operation",
         MissingField = "surgery::missing_field": "a required field is absent or null",
         UnexpectedField = "surgery::unexpected_field": "the field belongs to another operation or granularity",
         UnknownField = "surgery::unknown_field": "no operation has such a field",
@@ -122,7 +122,7 @@ codes! {
         BadShardIndex = "model::bad_shard_index": "the index file and the shards disagree",
         NotFiniteResult = "surgery::not_finite_result": "finite inputs gave a result that is not finite",
         FileChanged = "model::file_changed": "a checkpoint file changed while the program ran",
-        OutputExists = "output::output_exists": "the output directory exists already",
+        OutputExists = "output::output_exists": "the output directory already exists",
         OutputUnwritable = "output::output_unwritable": "the export cannot be written",
         UnsupportedModel = "model::unsupported_model": "the model's family, or a feature of it, is not supported",
         TensorMissing = "model::tensor_missing": "the checkpoint lacks a tensor that the model needs",

@@ -15,8 +15,8 @@ pub fn explain(code: Code) -> String {
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
-        "# Diagnostics\n\nEverything that mlxcel reports about a surgery file, its model and its donors. An error \
-         means that there is no plan and nothing is loaded. A warning is probably a mistake; `--deny warnings` of \
+        "# Diagnostics\n\nThis page explains every diagnostic that mlxcel reports about a surgery file, its model and its donors; \
+         it is generated from `src/diagnostic/explain.md`. An error means that there is no plan and nothing is loaded. A warning is probably a mistake; `--deny warnings` of \
          `surgery plan`, `surgery check` and `surgery export` makes it an error. A note is worth knowing (its \
          `severity` in JSON is `advice`). `mlxcel surgery explain CODE` shows one of these pages.\n",
     );

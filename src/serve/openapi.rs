@@ -104,7 +104,7 @@ fn document_for(max_n: usize, limits: Limits) -> Value {
 }
 
 /// Statuses of errors of endpoints that generate.
-const GENERATION_ERRORS: [&str; 10] = ["400", "401", "404", "408", "413", "429", "500", "503", "504", "415"];
+const GENERATION_ERRORS: [&str; 9] = ["400", "401", "404", "408", "413", "429", "500", "503", "504"];
 /// Statuses of errors of `/tokenize` and `/detokenize`.
 const TOKEN_ERRORS: [&str; 7] = ["400", "401", "404", "408", "413", "500", "503"];
 /// Statuses of errors of `/v1/models`.

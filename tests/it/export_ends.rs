@@ -282,7 +282,7 @@ fn what_appears_at_the_output_meanwhile_is_left_alone() {
         }
         let run = wait(child);
         assert_eq!(run.code, 1, "{}", run.stderr);
-        assert!(run.stderr.contains("exists already (created in the meantime)"), "{}", run.stderr);
+        assert!(run.stderr.contains("already exists (created in the meantime)"), "{}", run.stderr);
         assert_eq!(stage.partial(), None);
         match number {
             0 => fs::remove_file(&new).expect("it is still a file"),

@@ -47,14 +47,14 @@ fn an_output_that_cannot_be_is_refused_with_what_is_wrong() {
     let before = names(stage.path());
     let (long, path) = ("x".repeat(256), "x/".repeat(2100));
     let mut cases = vec![
-        ("file", "`file` exists already (a file)", "does not exist yet"),
-        ("model", "`model` exists already (a directory)", "does not exist yet"),
-        ("linked", "`linked` exists already (a directory)", "does not exist yet"),
-        ("dangling", "`dangling` exists already (a broken link)", "does not exist yet"),
-        ("loop", "`loop` exists already (a broken link)", "does not exist yet"),
-        (".", "`.` exists already (a directory)", "does not exist yet"),
-        ("..", "`..` exists already (a directory)", "does not exist yet"),
-        ("/", "`/` exists already (a directory)", "does not exist yet"),
+        ("file", "`file` already exists (a file)", "does not exist yet"),
+        ("model", "`model` already exists (a directory)", "does not exist yet"),
+        ("linked", "`linked` already exists (a directory)", "does not exist yet"),
+        ("dangling", "`dangling` already exists (a broken link)", "does not exist yet"),
+        ("loop", "`loop` already exists (a broken link)", "does not exist yet"),
+        (".", "`.` already exists (a directory)", "does not exist yet"),
+        ("..", "`..` already exists (a directory)", "does not exist yet"),
+        ("/", "`/` already exists (a directory)", "does not exist yet"),
         ("no/..", "`no/..` does not name a new directory", "does not exist yet"),
         ("-", "cannot go to standard output", "`./-`"),
         ("file/new", "not a directory", "a parent component of the path is a file"),

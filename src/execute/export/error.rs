@@ -15,7 +15,7 @@ pub enum ExportError {
     #[error(transparent)]
     Execute(#[from] ExecuteError),
     /// The output exists.
-    #[error("`{}` exists already ({what})", path.display())]
+    #[error("`{}` already exists ({what})", path.display())]
     Exists {
         /// The output.
         path: PathBuf,

@@ -66,7 +66,7 @@ pub(in crate::plan) fn unreached(
                     donor.written,
                     if all - left.len() == 1 { "is" } else { "are" },
                 );
-                (message, "no change is needed, if the others were left out on purpose")
+                (message, "no change is needed if the others were left out on purpose")
             } else {
                 let message = format!(
                     "no pattern uses {} of donor `{}`: {}",

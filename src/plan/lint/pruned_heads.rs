@@ -45,7 +45,7 @@ pub(super) fn notes(
     if !biases.is_empty() {
         note(
             Code::BiasLeft,
-            format!("the query bias of zeroed heads stays: {}", words::names(&biases)),
+            format!("the query bias of the pruned heads is not zeroed: {}", words::names(&biases)),
             "match the bias too, with a pattern that ends in `.*`",
         );
     }

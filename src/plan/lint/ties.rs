@@ -52,11 +52,13 @@ fn broken(file: &SurgeryFile, base: &Checkpoint, programs: &[Program]) -> Diagno
     let (message, help) = match (edited(&heads), edited(&embeddings)) {
         (true, false) => (
             format!("`{head}` is tied to `{embedding}` and only the head is edited: the tie is broken"),
-            format!("to edit both, match `{embedding}.*` too; as it is, the embedding keeps its weights"),
+            format!(
+                "to edit both, match `{embedding}.*` too; otherwise the embedding keeps its original weights"
+            ),
         ),
         (false, true) => (
             format!("`{head}` is tied to `{embedding}` and only the embedding is edited: the tie is broken"),
-            format!("to edit both, match `{head}.*` too; as it is, the head keeps its weights"),
+            format!("to edit both, match `{head}.*` too; otherwise the head keeps its original weights"),
         ),
         (true, true) | (false, false) => (
             format!("`{head}` is tied to `{embedding}` and they are edited differently: the tie is broken"),

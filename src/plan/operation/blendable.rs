@@ -76,7 +76,7 @@ pub(super) fn partner<'d>(
             format!("base and donor `{written}` differ in shape"),
             "use a donor of the same model size, narrow the pattern, or `exclude` these keys",
             key.as_str(),
-            &format!("{:?} here, {:?} there", info.shape, other.shape),
+            &format!("the base has {:?}, the donor {:?}", info.shape, other.shape),
         ),
         Class::Float => return Some((position, theirs)),
     }

@@ -55,7 +55,7 @@ fn headless(unit: &Unit, faults: &mut Faults) -> bool {
     faults.add(
         Code::IncompleteAffineSet,
         "the pattern matches scales or biases of quantized modules without their `.weight`",
-        "match the module's `.weight`; `replace` then takes `.scales` and `.biases` along",
+        "match the module's `.weight`; `replace` then also copies `.scales` and `.biases`",
         &set.module,
     );
     true
@@ -93,7 +93,7 @@ fn whole_set<'d>(
         faults.add_detail(
             Code::DtypeMismatch,
             format!("`source_key` names the {suffix} of donor `{}` for a quantized weight", donor.written),
-            "name the donor's `.weight` in `source_key`; `replace` takes its scales and biases along"
+            "name the donor's `.weight` in `source_key`; `replace` then also copies its scales and biases"
                 .to_owned(),
             base_key.as_str(),
             theirs,
@@ -149,7 +149,7 @@ fn same(
     }
     if other.dtype != info.dtype {
         let reason = format!("base and donor `{written}` differ in dtype");
-        let detail = format!("{} here, {} there", info.dtype, other.dtype);
+        let detail = format!("the base has {}, the donor {}", info.dtype, other.dtype);
         faults.add_detail(Code::DtypeMismatch, reason, dtype_help(key, info, other), key.as_str(), &detail);
         return false;
     }
@@ -160,7 +160,7 @@ fn same(
             _ => "use a donor of the same model size",
         };
         let reason = format!("base and donor `{written}` differ in shape");
-        let detail = format!("{:?} here, {:?} there", info.shape, other.shape);
+        let detail = format!("the base has {:?}, the donor {:?}", info.shape, other.shape);
         faults.add_detail(Code::ShapeMismatch, reason, help, key.as_str(), &detail);
         return false;
     }
@@ -186,8 +186,8 @@ fn same_format(donor: &Donor, set: &AffineSet, codes: Found<'_>, faults: &mut Fa
 
 fn quantize_help(set: &AffineSet) -> String {
     match set.format {
-        Some(f) => format!("quantize the donor as the base is: {} bits, groups of {}", f.bits, f.group_size),
-        None => "quantize the donor as the base is".into(),
+        Some(f) => format!("quantize the donor like the base: {} bits, groups of {}", f.bits, f.group_size),
+        None => "quantize the donor like the base".into(),
     }
 }
 

@@ -170,7 +170,7 @@ fn describe(file: &SurgeryFile, operation: &Operation, look: Look) -> String {
             format!("prune {unit}{plural} {}", runs(&numbers, ", ", look))
         }
         Kind::Replace { source, source_key } => {
-            format!("replace by {}: {}", donor(&source.value), source_key.value.as_str())
+            format!("replace with {}: {}", donor(&source.value), source_key.value.as_str())
         }
         Kind::Interpolate { source_a, source_b, ratio, method } => format!(
             "interpolate {} {} {} at {}, {}",

@@ -186,10 +186,10 @@ mod tests {
     fn what_was_meant_in_another_notation_is_offered() {
         check(
             "model.layers.*.mlp.up_proj",
-            "a pattern matches whole keys; completed it would match 3 keys: `model.layers.*.mlp.up_proj.weight`",
+            "a pattern must match the whole key; completed, it matches 3 keys: `model.layers.*.mlp.up_proj.weight`",
         );
-        check("lm_head", "completed it would match 1 key: `lm_head.weight`");
-        check("*.up_proj", "completed it would match 3 keys: `*.up_proj.weight`");
+        check("lm_head", "completed, it matches 1 key: `lm_head.weight`");
+        check("*.up_proj", "completed, it matches 3 keys: `*.up_proj.weight`");
         check("layers.0.mlp.up_proj", "1 key: `model.layers.0.mlp.up_proj.weight`");
         check("self_attn", "6 keys: `*.self_attn.*`");
         check(
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_prefix_that_would_match_is_offered() {
-        let expected = "with another prefix it would match 3 keys: `model.layers.*.mlp.up_proj.weight`";
+        let expected = "with another prefix it matches 3 keys: `model.layers.*.mlp.up_proj.weight`";
         check("language_model.model.layers.*.mlp.up_proj.weight", expected);
         check("layers.*.mlp.up_proj.weight", expected);
         check("model.language_model.layers.*.mlp.up_proj.weight", expected);

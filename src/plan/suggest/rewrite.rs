@@ -9,10 +9,10 @@ pub(super) struct Rewrite {
     pub why: &'static str,
 }
 
-const PREFIX: &str = "with another prefix it would match";
+const PREFIX: &str = "with another prefix it matches";
 const CASE: &str = "keys are lowercase; in lowercase it would match";
 const GLOB: &str = "patterns are globs; as one it would match";
-const WHOLE: &str = "a pattern matches whole keys; completed it would match";
+const WHOLE: &str = "a pattern must match the whole key; completed, it matches";
 
 /// Prefixes that writers of checkpoints disagree about.
 const PREFIXES: [(&str, &str); 8] = [

@@ -56,7 +56,7 @@ pub(super) fn ratio(field: Field, node: &Node, collector: &mut Collector<'_>) ->
     let ratio = number(field, node, collector)?;
     if !(0.0..=1.0).contains(&ratio.value) {
         let written = collector.text.get(node.span.clone()).unwrap_or_default();
-        let message = format!("`{}` is {}, not between 0 and 1", field.name(), excerpt(written));
+        let message = format!("`{}` must be between 0 and 1, got {}", field.name(), excerpt(written));
         let refusal = node.label_at_definition(Diagnostic::new(Code::RatioOutOfRange, message), "");
         collector.push(refusal.help("0.3 takes 70 % of `source_a` and 30 % of `source_b`"));
         return None;

@@ -166,7 +166,7 @@ impl Reader<'_> {
             op.own_fields(self.granularity).filter(|own| kin.contains(own) && !given.contains(own)).collect();
         let granularity = self.granularity.filter(|_| op.ids_fields().any(|ids| ids == field));
         let (owner, label) = match granularity {
-            Some(granularity) => (format!("granularity `{granularity}`"), "of another granularity"),
+            Some(granularity) => (format!("granularity `{granularity}`"), "belongs to another granularity"),
             None => (format!("`{op}`"), "of another operation"),
         };
         // Without a field to write instead, another operation may be meant.

@@ -77,7 +77,7 @@ impl Reader<'_> {
                 '}' => {
                     return Err(error(
                         start..start + 1,
-                        "this `}` closes no brace",
+                        "unmatched `}`",
                         "write `\\}` where the key itself has a brace",
                     ));
                 }
@@ -134,8 +134,8 @@ impl Reader<'_> {
                 None => {
                     return Err(error(
                         open..open + 1,
-                        "this `[` is never closed",
-                        "close it with `]`, or write `\\[` where the key itself has a bracket",
+                        "unclosed `[`",
+                        "close it with `]`, or write `\\[` for a literal bracket",
                     ));
                 }
                 Some(']') if !ranges.is_empty() => {
@@ -186,7 +186,7 @@ impl Reader<'_> {
                 None => {
                     return Err(error(
                         open..open + 1,
-                        "this `{` is never closed",
+                        "unclosed `{`",
                         "close it with `}`, or write `\\{` where the key itself has a brace",
                     ));
                 }

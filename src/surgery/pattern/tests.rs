@@ -97,12 +97,12 @@ fn mistakes_are_refused_at_their_place() {
     check_refused("", "", "the pattern is empty");
     check_refused("a.\n", "\n", "the pattern has a line break");
     check_refused("a.\tb", "\t", "the pattern has a control character");
-    check_refused("a.[0-3.b", "[", "this `[` is never closed");
-    check_refused("a.[]", "[", "this `[` is never closed");
+    check_refused("a.[0-3.b", "[", "unclosed `[`");
+    check_refused("a.[]", "[", "unclosed `[`");
     check_refused("a.[9-0]", "9-0", "the range from `9` to `0` is empty");
     check_refused("[[:alpha:]]", "[:", "patterns have no named character classes");
-    check_refused("a.{b,c", "{", "this `{` is never closed");
-    check_refused("a}b", "}", "this `}` closes no brace");
+    check_refused("a.{b,c", "{", "unclosed `{`");
+    check_refused("a}b", "}", "unmatched `}`");
     check_refused("a{b,}", ",}", "an alternative is empty");
     check_refused("a{,b}", "{,", "an alternative is empty");
     check_refused("{}", "{}", "an alternative is empty");

@@ -272,7 +272,7 @@ fn what_does_nothing_in_a_pattern_or_an_exclude_is_advised_of() {
         helps(&format!(r#"op: scale, pattern: "{pattern}", exclude: "{exclude}", factor: 2"#))
     };
     let pattern = "model.layers.0.mlp.*";
-    assert!(scale(pattern, "model.layers.0.mlp.up_proj")[0].contains("completed it would match 1 key"));
+    assert!(scale(pattern, "model.layers.0.mlp.up_proj")[0].contains("completed, it matches 1 key"));
     assert!(scale(pattern, "model.layers.1.*")[0].contains("none that `pattern` matches"));
     assert_eq!(scale(pattern, "*.up_proj.weight"), [""; 0]);
     assert_eq!(

@@ -60,7 +60,7 @@ pub(super) fn plan(
         return nothing(operation, Granularity::MlpChannel, help, planned);
     }
     if !bias_left.is_empty() && !refused {
-        let message = format!("the bias of zeroed channels stays: {}", words::names(&bias_left));
+        let message = format!("the bias of the pruned channels is not zeroed: {}", words::names(&bias_left));
         let diagnostic = Diagnostic::new(Code::BiasLeft, message).help(
             "match the bias too, with a pattern that ends in `.*`; otherwise the channel is constant, not 0",
         );

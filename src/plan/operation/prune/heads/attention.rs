@@ -98,7 +98,7 @@ impl Attention {
             "use a dense checkpoint, or one where `o_proj` is not quantized"
         };
         let reason =
-            format!("a head is {} columns wide, and a group of quantized `o_proj` is {group}", self.width);
+            format!("a head has {} columns, but `o_proj` is quantized in groups of {group}", self.width);
         Err(Obstacle::new(Code::MisalignedRegion, reason, help))
     }
 
