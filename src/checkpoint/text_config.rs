@@ -3,10 +3,6 @@
 
 use serde_json::{Map, Value};
 
-/// Where vision-language and multi-part models keep the text model's values.
-const PLACES: [&[&str]; 4] =
-    [&["text_config"], &["llm_config"], &["language_config"], &["thinker_config", "text_config"]];
-
 /// The text model's part of a `config.json`, and the root around it. `null` counts as missing.
 #[derive(Debug, Clone, Copy)]
 pub struct TextConfig<'c> {
@@ -14,11 +10,17 @@ pub struct TextConfig<'c> {
     part: Option<&'c Map<String, Value>>,
 }
 
+impl TextConfig<'static> {
+    /// Where vision-language and multi-part models keep the text model's values.
+    pub const PLACES: [&'static [&'static str]; 4] =
+        [&["text_config"], &["llm_config"], &["language_config"], &["thinker_config", "text_config"]];
+}
+
 impl<'c> TextConfig<'c> {
     /// Finds the part in a whole `config.json`.
     #[must_use]
     pub fn of(root: &'c Map<String, Value>) -> Self {
-        let parts = PLACES
+        let parts = TextConfig::PLACES
             .iter()
             .filter_map(|place| place.iter().try_fold(root, |object, name| object.get(*name)?.as_object()));
         let first = parts.clone().next();

@@ -10,11 +10,14 @@ use super::error::Error;
 use super::files::read_json;
 use super::sampler::Sampling;
 use super::tokenizer::Tokenizer;
+use crate::checkpoint::TextConfig;
 
 /// Maximum tokens of an answer if neither flag nor file sets it.
 pub(super) const DEFAULT_MAX_TOKENS: usize = 512;
 /// Maximum size of `generation_config.json` in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// The field that names the end-of-text tokens.
+const EOS: &str = "eos_token_id";
 
 /// The fields of `generation_config.json`; all are absent if the file does not exist.
 ///
@@ -58,7 +61,7 @@ impl Defaults {
             top_p: number(json, "top_p", 0.0..=1.0)?,
             min_p: number(json, "min_p", 0.0..=1.0)?,
             repetition_penalty: number(json, "repetition_penalty", f32::MIN_POSITIVE..=any)?,
-            eos: ids(json, "eos_token_id")?,
+            eos: ids(json, EOS)?,
         };
         match json.get("do_sample") {
             Some(Value::Bool(false)) => defaults.temperature = Some(0.0),
@@ -87,15 +90,11 @@ impl Defaults {
     /// models end a turn and a document with different tokens, and list them in different files.
     #[must_use]
     pub(crate) fn eos_ids(&self, config: &Map<String, Value>, tokenizer: Option<&Tokenizer>) -> Vec<u32> {
-        let text = config.get("text_config").and_then(Value::as_object);
+        let text = TextConfig::of(config);
+        let listed = [text.get(EOS), text.get_root_first(EOS)].into_iter().flatten();
         let mut all = self.eos.clone();
         // An invalid value in config.json is reported where that file is read.
-        all.extend(
-            [Some(config), text]
-                .into_iter()
-                .flatten()
-                .flat_map(|json| ids(json, "eos_token_id").unwrap_or_default()),
-        );
+        all.extend(listed.flat_map(|value| token_ids(value).unwrap_or_default()));
         all.extend(tokenizer.and_then(Tokenizer::eos));
         all.sort_unstable();
         all.dedup();
@@ -149,11 +148,13 @@ fn count(json: &Map<String, Value>, field: &'static str) -> Result<Option<usize>
 
 fn ids(json: &Map<String, Value>, field: &'static str) -> Result<Vec<u32>, FieldError> {
     let Some(value) = present(json, field) else { return Ok(Vec::new()) };
+    token_ids(value).ok_or_else(|| FieldError::new(field, value, "a token id or a list of token ids"))
+}
+
+/// One token id or several.
+fn token_ids(value: &Value) -> Option<Vec<u32>> {
     let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-    list.iter()
-        .map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()))
-        .collect::<Option<_>>()
-        .ok_or_else(|| FieldError::new(field, value, "a token id or a list of token ids"))
+    list.iter().map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())).collect()
 }
 
 #[cfg(test)]
@@ -236,5 +237,7 @@ mod tests {
         let defaults = Defaults { eos: vec![9, 7], ..Defaults::default() };
         let config = json!({"eos_token_id": 7, "text_config": {"eos_token_id": [3]}});
         assert_eq!(defaults.eos_ids(config.as_object().unwrap(), None), [3, 7, 9]);
+        let config = json!({"eos_token_id": 1, "llm_config": {"eos_token_id": 2}});
+        assert_eq!(defaults.eos_ids(config.as_object().unwrap(), None), [1, 2, 7, 9]);
     }
 }

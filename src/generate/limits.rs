@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::config::DEFAULT_MAX_TOKENS;
 use super::error::{Error, PromptError};
+use crate::checkpoint::TextConfig;
 
 /// The limits of a model; `None` means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,9 +19,9 @@ impl Limits {
     /// The limits in `config.json`, in its text model or else its root.
     #[must_use]
     pub(crate) fn of_config(config: &Map<String, Value>) -> Self {
-        let text = config.get("text_config").and_then(Value::as_object);
+        let text = TextConfig::of(config);
         let field = |name| {
-            let value = text.and_then(|text| text.get(name)).or(config.get(name))?.as_u64()?;
+            let value = text.get(name)?.as_u64()?;
             usize::try_from(value).ok().filter(|value| *value > 0)
         };
         Self { vocabulary: field("vocab_size"), context: field("max_position_embeddings") }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::files::create;
 use super::head::Head;
 use super::{ExportError, Stop, splice};
-use crate::checkpoint::{Fingerprint, ModelConfig};
+use crate::checkpoint::{Fingerprint, ModelConfig, TextConfig};
 use crate::execute::{ExecuteError, Report};
 use crate::plan::Plan;
 
@@ -159,9 +159,9 @@ fn holds_weights(path: &Path) -> bool {
 /// Records in the config that the head is stored, with the embedding's quantization.
 fn untie(text: &mut String, head: &Head) -> bool {
     const TIED: &str = "tie_word_embeddings";
-    for part in ["text_config", "llm_config", "language_config"] {
-        if splice::find(text, &[part, TIED]).is_some() {
-            splice::set(text, &[part], TIED, "false");
+    for place in TextConfig::PLACES {
+        if splice::find(text, &[place, &[TIED]].concat()).is_some() {
+            splice::set(text, place, TIED, "false");
         }
     }
     let stem = |key: &str| key.rsplit_once('.').map_or("", |(stem, _)| stem).to_owned();
