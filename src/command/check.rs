@@ -12,7 +12,7 @@ use super::planned::{DENIED, Planned};
 use crate::checkpoint::Checkpoint;
 use crate::cli::{CheckArgs, CheckFormat, Deny};
 use crate::diagnostic::{self, Diagnostic, Look, Severity};
-use crate::plan::{self, render::json::FORMAT_VERSION};
+use crate::plan::{self, FORMAT_VERSION};
 use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &CheckArgs) -> Outcome {

@@ -15,7 +15,7 @@ use crate::checkpoint::{Checkpoint, Weights, not_above_models};
 use crate::cli::{DiffArgs, OutputFormat};
 use crate::diagnostic::{self, Code, Diagnostic, Severity, Source, render};
 use crate::execute::{Comparison, Verdict, diff, diff_plan};
-use crate::plan::{self, render::json::FORMAT_VERSION};
+use crate::plan::{self, FORMAT_VERSION};
 use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &DiffArgs) -> Outcome {

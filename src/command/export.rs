@@ -12,8 +12,7 @@ use super::{interrupt, output};
 use crate::cli::{Deny, ExportArgs, OutputFormat};
 use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
 use crate::execute::{self, ExportError, Exported};
-use crate::plan::Plan;
-use crate::plan::render::json::FORMAT_VERSION;
+use crate::plan::{FORMAT_VERSION, Plan};
 use crate::surgery::SurgeryFile;
 
 pub(super) fn run(args: &ExportArgs) -> Outcome {

@@ -15,7 +15,7 @@ use crate::checkpoint::{
 };
 use crate::cli::{KeysArgs, OutputFormat};
 use crate::diagnostic::{Code, Diagnostic, Source, render, rows};
-use crate::plan::{self, render::json::FORMAT_VERSION};
+use crate::plan::{self, FORMAT_VERSION};
 use crate::surgery::{Matcher, Pattern};
 
 pub(super) fn run(args: &KeysArgs) -> Outcome {

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use crate::checkpoint::Checkpoint;
 use crate::cli::Deny;
 use crate::diagnostic::{self, Diagnostic, Severity};
-use crate::plan::render::json::{self, FORMAT_VERSION};
+use crate::plan::FORMAT_VERSION;
+use crate::plan::render::json;
 use crate::plan::{self, Plan, Refusal};
 use crate::surgery::SurgeryFile;
 

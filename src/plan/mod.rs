@@ -43,6 +43,7 @@ pub(crate) use check::{
     base_refusals, check_without_donors, donor_refusals, no_donor_match_help, no_match_help,
 };
 pub use check::{check, refuse};
+pub(crate) use digest::FORMAT_VERSION;
 pub(crate) use donor::config_beside;
 pub(crate) use ids::StepId;
 pub use plan::{Plan, Summary};

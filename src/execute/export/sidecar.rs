@@ -12,7 +12,7 @@ use super::head::Head;
 use super::{ExportError, Stop, splice};
 use crate::checkpoint::{Fingerprint, ModelConfig, TextConfig};
 use crate::execute::{ExecuteError, Report};
-use crate::plan::Plan;
+use crate::plan::{FORMAT_VERSION, Plan};
 
 const CONFIG: &str = "config.json";
 const INDEX: &str = "model.safetensors.index.json";
@@ -90,7 +90,7 @@ impl Sidecars {
             return Ok(());
         }
         let record = json!({
-            "format_version": "1.0",
+            "format_version": FORMAT_VERSION,
             "mlxcel": env!("CARGO_PKG_VERSION"),
             "surgery": surgery_name(plan),
             "base": plan.base().dir.file_name().unwrap_or_default().to_string_lossy(),

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use crate::plan::action::Parameter;
-pub(crate) use crate::plan::digest::FORMAT_VERSION;
 use crate::plan::{Action, Edit, Plan, Region, Step, Summary, TensorRef};
 
 /// `digest`, `operations` and `summary` of a plan.
