@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::failure::Outcome;
 use super::output;
 use crate::cli::ExplainArgs;
-use crate::diagnostic::{BOLD, Code, DIM, Look, Severity, explain, rows, wrap};
+use crate::diagnostic::{BOLD, Code, DIM, Look, Severity, did_you_mean, explain, nearest, rows, wrap};
 
 pub(super) fn run(args: &ExplainArgs) -> Outcome {
     let Some(written) = &args.code else {
@@ -26,15 +26,9 @@ pub(super) fn run(args: &ExplainArgs) -> Outcome {
 fn unknown(written: &str) -> Exit {
     let lower = written.to_lowercase();
     let name = lower.rsplit_once("::").map_or(lower.as_str(), |(_, name)| name);
-    let near = Code::ALL
-        .iter()
-        .map(|code| (strsim::damerau_levenshtein(code.name(), name), code.name()))
-        .min()
-        .filter(|(distance, _)| *distance <= name.chars().count().max(6) / 3);
-    let hint = near.map(|(_, near)| format!("did you mean `{near}`? ")).unwrap_or_default();
-    output::stderr(&format!(
-        "error: unknown code `{written}`\n\n  {hint}`mlxcel surgery explain` lists all codes\n"
-    ));
+    let near = nearest(name, Code::ALL.iter().map(|code| code.name()));
+    let help = did_you_mean(near, "`mlxcel surgery explain` lists all codes");
+    output::stderr(&format!("error: unknown code `{written}`\n\n  {help}\n"));
     Exit::UsageError
 }
 

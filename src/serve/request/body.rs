@@ -7,6 +7,7 @@ use axum::http::{Request, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::diagnostic::nearest;
 use crate::serve::error::ApiError;
 
 /// Time limit for a body to arrive.
@@ -55,8 +56,7 @@ pub(in crate::serve) fn parse_strict<T: DeserializeOwned>(object: Map<String, Va
         let named = |text: &str| text.split('`').nth(1).unwrap_or_default().to_owned();
         if let Some(rest) = message.strip_prefix("unknown field ") {
             let field = named(rest);
-            let mut known = rest.split('`').skip(3).step_by(2);
-            let similar = known.find(|name| strsim::jaro_winkler(name, &field) > 0.85);
+            let similar = nearest(&field, rest.split('`').skip(3).step_by(2));
             let help = similar.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
             return ApiError::invalid_field(&field, format!("unknown field `{field}`{help}"));
         }
