@@ -10,7 +10,7 @@ use super::scope::{self, Facts};
 use super::{lint, operation, suggest, unmatched};
 use crate::checkpoint::{Checkpoint, ReadError, TensorIndex, Weights};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::surgery::{Kind, Matcher, SurgeryFile};
+use crate::surgery::{Matcher, SurgeryFile};
 
 /// Checks a file without a model: everything that needs no base. With `donors`, they are resolved and their headers
 /// read. Diagnostics come in file order.
@@ -59,10 +59,10 @@ pub(crate) fn no_donor_match_help(donor: &Weights, pattern: &str) -> String {
     suggest::donor_help(donor, pattern)
 }
 
-/// Reports donors that no key can match, whatever the base: in `add` and `interpolate` both sides have the same key.
+/// Reports donors that no key can match, whatever the base.
 fn unmatched_donors(file: &SurgeryFile, donors: &Donors, diagnostics: &mut Vec<Diagnostic>) {
     for operation in &file.operations {
-        if !matches!(operation.kind, Kind::Add { .. } | Kind::Interpolate { .. }) {
+        if !operation.kind.needs_equal_keys() {
             continue;
         }
         for source in operation.sources() {

@@ -79,6 +79,26 @@ pub enum Kind {
     },
 }
 
+impl Kind {
+    /// Whether it takes the tensors that donors have under the base's own keys.
+    pub(crate) fn needs_equal_keys(&self) -> bool {
+        match self {
+            Self::Add { .. } | Self::Interpolate { .. } => true,
+            Self::Scale { .. } | Self::Prune { .. } | Self::Replace { .. } => false,
+        }
+    }
+
+    /// Whether the result depends on a constant that all its tensors (base and donors) are stored without.
+    pub(crate) fn depends_on_offset(&self) -> bool {
+        match self {
+            Self::Scale { .. } => true,
+            Self::Interpolate { method, .. } => method.value == Method::Slerp,
+            // `prune` leaves norms as they are.
+            Self::Add { .. } | Self::Prune { .. } | Self::Replace { .. } => false,
+        }
+    }
+}
+
 impl Operation {
     /// Its donors, in the order of its fields.
     pub fn sources(&self) -> impl Iterator<Item = &Spanned<PathBuf>> {

@@ -3,7 +3,7 @@
 use crate::checkpoint::{Checkpoint, Key, Role, is_other_tower};
 use crate::diagnostic::{Code, Diagnostic, words};
 use crate::plan::planned_operation::PlannedOperation;
-use crate::surgery::{Kind, Method, Operation};
+use crate::surgery::Operation;
 
 /// A note that scaling (or slerping) w does not scale 1 + w.
 pub(super) fn note(
@@ -11,13 +11,10 @@ pub(super) fn note(
     operation: &Operation,
     planned: &PlannedOperation,
 ) -> Option<Diagnostic> {
-    let is_affected = match &operation.kind {
-        Kind::Scale { .. } => true,
-        Kind::Interpolate { method, .. } => method.value == Method::Slerp,
-        Kind::Add { .. } | Kind::Prune { .. } | Kind::Replace { .. } => false,
-    };
     let family = base.config.text_model_type();
-    if !is_affected || !base.config.family().adds_one_to_norms(base.weights.format.as_deref()) {
+    if !operation.kind.depends_on_offset()
+        || !base.config.family().adds_one_to_norms(base.weights.format.as_deref())
+    {
         return None;
     }
     let keys = planned.targets.iter().map(|&target| &base.weights.index[target].0);

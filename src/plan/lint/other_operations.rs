@@ -25,22 +25,19 @@ impl<'a> OtherOperations<'a> {
         let mut others = Self::default();
         let mut last: Option<&Arc<Scope>> = None;
         for (operation, scope) in operations.iter().zip(scopes) {
-            match &operation.kind {
-                Kind::Replace { .. } => {
-                    others.replaced.resize(tensors, false);
-                    if !last.is_some_and(|last| Arc::ptr_eq(last, scope)) {
-                        scope.matched.iter().for_each(|id| others.replaced[id.position()] = true);
-                    }
-                    last = Some(scope);
+            if let Kind::Replace { .. } = &operation.kind {
+                others.replaced.resize(tensors, false);
+                if !last.is_some_and(|last| Arc::ptr_eq(last, scope)) {
+                    scope.matched.iter().for_each(|id| others.replaced[id.position()] = true);
                 }
-                Kind::Prune { granularity, ids } => {
-                    let is_heads = granularity.value == Granularity::AttentionHead;
-                    if is_heads && others.heads.len() < MAX_HEAD_PRUNES {
-                        let ids = ids.value.iter().map(|id| id.value).collect();
-                        others.heads.push((OperationId::new(operation.index), ids, scope));
-                    }
-                }
-                Kind::Scale { .. } | Kind::Add { .. } | Kind::Interpolate { .. } => {}
+                last = Some(scope);
+            }
+            if let Kind::Prune { granularity, ids } = &operation.kind
+                && granularity.value == Granularity::AttentionHead
+                && others.heads.len() < MAX_HEAD_PRUNES
+            {
+                let ids = ids.value.iter().map(|id| id.value).collect();
+                others.heads.push((OperationId::new(operation.index), ids, scope));
             }
         }
         others
