@@ -11,6 +11,7 @@ use super::output;
 use super::planned::{DENIED, Planned};
 use crate::checkpoint::Checkpoint;
 use crate::cli::{CheckArgs, CheckFormat, Deny};
+use crate::diagnostic::words::count;
 use crate::diagnostic::{self, Diagnostic, Look, Severity};
 use crate::plan::{self, FORMAT_VERSION};
 use crate::surgery::SurgeryFile;
@@ -85,7 +86,7 @@ fn text(checked: &[Checked], deny: Option<Deny>, look: Look) -> String {
 fn summary(checked: &[Checked], deny: Option<Deny>) -> String {
     let all: Vec<Diagnostic> = checked.iter().flat_map(|one| one.planned.diagnostics()).cloned().collect();
     let counts = diagnostic::summary(&all);
-    let files = if checked.len() == 1 { "1 file".to_owned() } else { format!("{} files", checked.len()) };
+    let files = count(checked.len(), "file");
     let failed = match (failed(checked, deny), checked.len()) {
         (0, _) | (1, 1) => String::new(),
         (all, files) if all == files => ", all failed".to_owned(),

@@ -10,6 +10,7 @@ use super::failure::Outcome;
 use super::planned::{DENIED, Planned};
 use super::{interrupt, output};
 use crate::cli::{Deny, ExportArgs, OutputFormat};
+use crate::diagnostic::words::count;
 use crate::diagnostic::{self, Diagnostic, Severity, bytes, render};
 use crate::execute::{self, ExportError, Exported};
 use crate::plan::{FORMAT_VERSION, Plan};
@@ -99,10 +100,9 @@ impl Done<'_> {
         if !published {
             return lines;
         }
-        let plural = if exported.tensors == 1 { "" } else { "s" };
         let path = shown(path);
         let size = bytes(exported.bytes);
-        let written = format!("wrote `{path}`: {size}, {} tensor{plural}", exported.tensors);
+        let written = format!("wrote `{path}`: {size}, {}", count(exported.tensors, "tensor"));
         lines.push(match plan.digest() {
             Some(digest) => format!("{written}, digest {digest}"),
             None => format!("{written}, unchanged: the surgery file has no effect"),

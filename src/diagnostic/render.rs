@@ -10,7 +10,7 @@ use annotate_snippets::{Group, Level, Renderer};
 use super::excerpt::{Excerpt, Text};
 use super::layout::wrap_whole;
 use super::sanitize::clean;
-use super::{BOLD, Diagnostic, Look, Severity, Source};
+use super::{BOLD, Diagnostic, Look, Severity, Source, words};
 
 /// Maximum number of diagnostics shown; the rest is only counted.
 const MAX_DIAGNOSTICS: usize = 100;
@@ -55,8 +55,7 @@ pub(crate) fn render_error(message: &str, help: Option<&str>, look: Look) -> Str
 pub(crate) fn summary(diagnostics: &[Diagnostic]) -> String {
     let part = |severity: Severity| {
         let count = diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
-        let plural = if count == 1 { "" } else { "s" };
-        (count > 0).then(|| format!("{count} {}{plural}", severity.word()))
+        (count > 0).then(|| words::count(count, severity.word()))
     };
     let parts = [Severity::Error, Severity::Warning, Severity::Advice].into_iter().filter_map(part);
     parts.collect::<Vec<_>>().join(", ")

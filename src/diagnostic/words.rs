@@ -16,8 +16,13 @@ const MAX_EXCERPT: usize = 80;
 
 /// "1 tensor", "3 tensors".
 pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, noun: &str) -> String {
-    let plural = if n == N::from(1) { "" } else { "s" };
-    format!("{n} {noun}{plural}")
+    format!("{n} {}", plural(n, noun))
+}
+
+/// "tensor" if there is one, else "tensors".
+pub(crate) fn plural<N: Copy + PartialEq + From<u8>>(n: N, noun: &str) -> String {
+    let ending = if n == N::from(1) { "" } else { "s" };
+    format!("{noun}{ending}")
 }
 
 /// "`a.{0–35}`, `b` and 5 more": names folded by their numbers, the first few spelled out.

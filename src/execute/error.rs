@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::checkpoint::{Key, Shard};
-use crate::diagnostic::{Code, Diagnostic, system};
+use crate::diagnostic::{Code, Diagnostic, system, words};
 use crate::plan::Step;
 
 /// Why executing a plan failed.
@@ -32,8 +32,8 @@ pub enum ExecuteError {
     },
     /// Finite inputs give a result that is not finite in the tensor's dtype.
     #[error(
-        "{count} element{} of `{key}` would not be finite, the first at index {first}, after {}",
-        if *count == 1 { "" } else { "s" },
+        "{} of `{key}` would not be finite, the first at index {first}, after {}",
+        words::count(*count, "element"),
         listed(operations)
     )]
     NotFinite {

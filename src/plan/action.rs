@@ -11,6 +11,7 @@ use super::ids::DonorId;
 use super::working_precision::working;
 use crate::checkpoint::{Dtype, Key, TensorId};
 use crate::diagnostic::Look;
+use crate::diagnostic::words::plural;
 use crate::surgery::Method;
 
 /// One tensor and what one operation does to it.
@@ -247,8 +248,8 @@ impl Region {
             1 => range.start.to_string(),
             _ => format!("{}{}{}", range.start, look.either("–", "-"), range.end - 1),
         });
-        let axis = if *axis == 0 { "row" } else { "column" };
-        let plural = if ranges.iter().map(Range::len).sum::<usize>() == 1 { "" } else { "s" };
-        format!("{axis}{plural} {}", numbers.collect::<Vec<_>>().join(", "))
+        let axis =
+            plural(ranges.iter().map(Range::len).sum::<usize>(), if *axis == 0 { "row" } else { "column" });
+        format!("{axis} {}", numbers.collect::<Vec<_>>().join(", "))
     }
 }

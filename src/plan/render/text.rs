@@ -7,7 +7,7 @@ use std::path::Path;
 use super::subject::{one_edit, subjects};
 use crate::checkpoint::Origin;
 use crate::diagnostic::fold::{fold, runs};
-use crate::diagnostic::words::{count, parameter};
+use crate::diagnostic::words::{count, parameter, plural};
 use crate::diagnostic::{BOLD, DIM, Diagnostic, Look, Severity, bytes, columns, rows, wrap};
 use crate::plan::{Edit, Plan, Step};
 use crate::surgery::{Granularity, Kind, Operation, Spanned, SurgeryFile};
@@ -166,8 +166,7 @@ fn describe(file: &SurgeryFile, operation: &Operation, look: Look) -> String {
                 Granularity::AttentionHead => "head",
                 Granularity::MlpChannel => "channel",
             };
-            let plural = if numbers.len() == 1 { "" } else { "s" };
-            format!("prune {unit}{plural} {}", runs(&numbers, ", ", look))
+            format!("prune {} {}", plural(numbers.len(), unit), runs(&numbers, ", ", look))
         }
         Kind::Replace { source, source_key } => {
             format!("replace with {}: {}", donor(&source.value), source_key.value.as_str())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::reached::Module;
 use crate::checkpoint::{AffineSet, TensorId};
 use crate::diagnostic::Code;
+use crate::diagnostic::words::count;
 use crate::plan::action::{Action, Region};
 use crate::plan::planned_operation::{Context, PlannedOperation, incomplete};
 use crate::plan::scope::Fact;
@@ -107,8 +108,7 @@ pub(super) fn not_a_matrix(dimensions: usize) -> Obstacle {
             "use a checkpoint with separate tensors per expert, or prune whole layers",
         );
     }
-    let s = if dimensions == 1 { "" } else { "s" };
-    let reason = format!("a weight of {dimensions} dimension{s} has no rows and columns");
+    let reason = format!("a weight of {} has no rows and columns", count(dimensions, "dimension"));
     Obstacle::layout(reason, "prune whole layers instead")
 }
 
