@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// Whether the result depends on a constant that all its tensors (base and donors) are stored without.
+    /// Whether editing w differs from editing 1 + w, which some families use norm weights as.
     pub(crate) fn depends_on_offset(&self) -> bool {
         match self {
             Self::Scale { .. } => true,
