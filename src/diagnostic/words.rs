@@ -20,7 +20,7 @@ pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, noun: &str) 
 }
 
 /// "tensor" if there is one, else "tensors".
-pub(crate) fn plural<N: PartialEq + From<u8>>(n: N, noun: &str) -> String {
+pub(crate) fn plural<N: Copy + PartialEq + From<u8>>(n: N, noun: &str) -> String {
     let ending = if n == N::from(1) { "" } else { "s" };
     format!("{noun}{ending}")
 }
