@@ -1,6 +1,8 @@
 //! Copying and zeroing: bits stay as they are, whatever the dtype and NaNs included.
 
-use super::bits::{Bits, GROUPS, Group, Highest, STRIP, load, store};
+use std::marker::PhantomData;
+
+use super::bits::{Bits, GROUPS, Group, STRIP, load, store};
 use super::counters::{Counters, Outcome, StripCounts};
 use super::dtype::Float;
 use super::simd::{Simd, Task};
@@ -34,33 +36,36 @@ fn zero<const WIDTH: usize>(recipe: &Recipe, tile: &mut Tile<'_>) {
 }
 
 /// Makes a strip of a recipe that computes nothing, and counts what each step does.
-pub(super) fn copy_counted<M: Simd, F: Float>(
-    token: M,
-    strip: &Strip<'_>,
-    out: &mut [u8],
-    outcome: &mut Outcome,
-) {
-    let mut bits = [F::Bits::default(); STRIP];
-    if strip.recipe.start != Start::Zeros {
-        load(out, &mut bits);
-    }
-    let mut touched = strip.recipe.start == Start::Zeros;
-    for (step, counters) in strip.recipe.steps.iter().zip(&mut outcome.steps) {
-        let Step::Zero(region) = step else { continue };
-        let mut kept = [F::Bits::ALL; STRIP];
-        strip.fill(region, &mut kept, F::Bits::default());
-        touched |= token.run(Zeroing::<F> { bits: &mut bits, kept: &kept, counters });
-    }
-    let mut highest = Highest::new();
-    for group in bits.as_chunks().0 {
-        highest = highest.with(*group);
-    }
-    if !highest.below(F::INFINITY) {
-        let not_finite = bits.iter().filter(|bits| **bits & F::Bits::MAGNITUDE >= F::INFINITY);
-        outcome.passed += not_finite.count() as u64;
-    }
-    if touched {
-        store(&bits, out);
+pub(super) struct CountedCopy<'c, F> {
+    pub(super) strip: &'c Strip<'c>,
+    pub(super) out: &'c mut [u8],
+    pub(super) outcome: &'c mut Outcome,
+    pub(super) dtype: PhantomData<F>,
+}
+
+impl<F: Float> Task for CountedCopy<'_, F> {
+    type Output = ();
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn work<M: Simd>(self, token: M) {
+        let Self { strip, out, outcome, dtype: _ } = self;
+        let mut bits = [F::Bits::default(); STRIP];
+        if strip.recipe.start != Start::Zeros {
+            load(out, &mut bits);
+        }
+        let mut touched = strip.recipe.start == Start::Zeros;
+        for (step, counters) in strip.recipe.steps.iter().zip(&mut outcome.steps) {
+            let Step::Zero(region) = step else { continue };
+            let mut kept = [F::Bits::ALL; STRIP];
+            strip.fill(region, &mut kept, F::Bits::default());
+            touched |= Zeroing::<F> { bits: &mut bits, kept: &kept, counters }.work(token);
+        }
+        for bits in bits {
+            outcome.passed += u64::from(bits & F::Bits::MAGNITUDE >= F::INFINITY);
+        }
+        if touched {
+            store(&bits, out);
+        }
     }
 }
 

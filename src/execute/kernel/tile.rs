@@ -1,7 +1,9 @@
 //! One tile: bytes in, bytes out. Nothing in the kernel knows of files.
 
+use std::marker::PhantomData;
+
 use super::bits::STRIP;
-use super::copy::{copy, copy_counted};
+use super::copy::{CountedCopy, copy};
 use super::counters::Outcome;
 use super::dispatch::run_widest;
 use super::dtype::{Bf16, F16, F32, Float};
@@ -55,15 +57,17 @@ fn strips<M: Simd, F: Float, const COUNT: bool>(token: M, recipe: &Recipe, tile:
     let width = size_of::<F::Bits>();
     let counted = if COUNT { recipe.steps.len() } else { 0 };
     let mut outcome = Outcome::new(counted);
-    let mut evaluator = Evaluator::<F>::new(counted);
+    let mut evaluator = recipe.computes().then(|| Evaluator::<F>::new(counted));
     for (i, out) in tile.out.chunks_mut(STRIP * width).enumerate() {
         let at = i * STRIP;
         let window = tile.first + at..tile.first + at + out.len() / width;
         let strip = Strip { recipe, inputs: tile.inputs, at, window, past_caches: tile.past_caches };
-        if recipe.computes() {
-            evaluator.evaluate::<M, COUNT>(token, &strip, out, &mut outcome);
-        } else {
-            copy_counted::<M, F>(token, &strip, out, &mut outcome);
+        match &mut evaluator {
+            Some(evaluator) => evaluator.evaluate::<M, COUNT>(token, &strip, out, &mut outcome),
+            None => {
+                let (strip, outcome) = (&strip, &mut outcome);
+                token.run(CountedCopy::<F> { strip, out, outcome, dtype: PhantomData });
+            }
         }
     }
     outcome
