@@ -47,5 +47,5 @@ fn errors_are_standard_errors_that_name_what_is_wrong() {
     let plan = planned(YAML, &base()).expect("a plan");
     let unwritten = export(&plan, &base(), &mut |_done, _total| {}, &Stop::new()).expect_err("it exists");
     let unwritten: Box<dyn Error> = unwritten.into();
-    assert!(unwritten.to_string().contains("exists already"), "{unwritten}");
+    assert!(unwritten.to_string().contains("already exists"), "{unwritten}");
 }

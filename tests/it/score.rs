@@ -171,7 +171,7 @@ fn the_logits_file_never_overwrites_anything() {
     for taken in [file.as_str(), link.as_str(), "/dev/null", BASE] {
         let run = score(&["--tokens", "1,2", "--logits", taken]);
         assert_eq!(run.code, 1, "{}", run.stderr);
-        assert!(run.stderr.contains("exists already"), "{}", run.stderr);
+        assert!(run.stderr.contains("already exists"), "{}", run.stderr);
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), TALE);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
