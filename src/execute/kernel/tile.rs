@@ -62,12 +62,11 @@ fn strips<M: Simd, F: Float, const COUNT: bool>(token: M, recipe: &Recipe, tile:
         let at = i * STRIP;
         let window = tile.first + at..tile.first + at + out.len() / width;
         let strip = Strip { recipe, inputs: tile.inputs, at, window, past_caches: tile.past_caches };
-        match &mut evaluator {
-            Some(evaluator) => evaluator.evaluate::<M, COUNT>(token, &strip, out, &mut outcome),
-            None => {
-                let (strip, outcome) = (&strip, &mut outcome);
-                token.run(CountedCopy::<F> { strip, out, outcome, dtype: PhantomData });
-            }
+        if let Some(evaluator) = &mut evaluator {
+            evaluator.evaluate::<M, COUNT>(token, &strip, out, &mut outcome);
+        } else {
+            let (strip, outcome) = (&strip, &mut outcome);
+            token.run(CountedCopy::<F> { strip, out, outcome, dtype: PhantomData });
         }
     }
     outcome
