@@ -37,7 +37,7 @@ pub struct Fragment {
     pub sources: Vec<Spanned<PathBuf>>,
 }
 
-/// An edit with its parameters: one variant for each [`OpName`].
+/// An edit with its parameters: one variant for each `OpName`.
 #[derive(Debug)]
 pub enum Kind {
     /// x · factor.
