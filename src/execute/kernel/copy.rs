@@ -60,9 +60,11 @@ impl<F: Float> Task for CountedCopy<'_, F> {
             strip.fill(region, &mut kept, F::Bits::default());
             touched |= Zeroing::<F> { bits: &mut bits, kept: &kept, counters }.work(token);
         }
+        let mut not_finite = 0_u32;
         for bits in bits {
-            outcome.passed += u64::from(bits & F::Bits::MAGNITUDE >= F::INFINITY);
+            not_finite += u32::from(bits & F::Bits::MAGNITUDE >= F::INFINITY);
         }
+        outcome.passed += u64::from(not_finite);
         if touched {
             store(&bits, out);
         }
